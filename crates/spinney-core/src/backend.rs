@@ -1,0 +1,188 @@
+//! The contract between the tree and what stores it: ordered byte keys, snapshots, atomic batches.
+//!
+//! A backend orders and stores bytes; it must not know paths, pages or values. What it may know of
+//! a key is its first four bytes, the tree, and the key that holds a tree's revision
+//! ([`crate::layout::head_key`]).
+
+use std::borrow::Cow;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Result;
+
+/// Numbers the committed states of a store: 0 is the empty store.
+pub type Revision = u64;
+
+/// Numbers the trees of a store; 0 is the store's own tree, the catalogue.
+pub type TreeId = u32;
+
+/// What a backend can and cannot do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Committed data is still there after the process ends.
+    pub persistent: bool,
+    /// Several processes may open the store at once.
+    pub multi_process: bool,
+    /// Snapshots are pinned by the engine and need no lease.
+    pub versions: bool,
+    /// One batch may touch several trees, and one sequence numbers all revisions.
+    pub multi_tree_commit: bool,
+    /// Bytes of a page that fit the engine best.
+    pub page_size: usize,
+    /// Bytes of the longest key.
+    pub key_len_max: usize,
+    /// Bytes of keys and values that one batch may hold; larger changes are built in steps.
+    pub commit_len_max: usize,
+    /// [`Backend::wait`] is told of commits instead of polling for them.
+    pub push_wait: bool,
+}
+
+/// Which way a range is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Backward,
+}
+
+/// A key and its value, borrowed from the snapshot where the engine can.
+pub type Record<'s> = (Cow<'s, [u8]>, Cow<'s, [u8]>);
+
+/// The records of a range, in order.
+pub type Records<'s> = Box<dyn Iterator<Item = Result<Record<'s>>> + 's>;
+
+/// Lower and upper bound of a range of keys.
+pub type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
+/// One consistent state of the store.
+pub trait Snapshot: Send {
+    /// The revision that this state is.
+    ///
+    /// # Errors
+    /// `Io` when the engine cannot be read, `Corrupted` when the head record is damaged.
+    fn revision(&self) -> Result<Revision>;
+
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>>;
+
+    /// The records between two keys. An empty range is empty, never an error.
+    fn range<'s>(&'s self, bounds: Bounds<'_>, direction: Direction) -> Result<Records<'s>>;
+
+    /// The last record whose key is at least `lower` and at most `key`.
+    ///
+    /// Engines with a cursor answer faster than by a range; the default is that range.
+    fn floor(&self, lower: &[u8], key: &[u8]) -> Result<Option<Record<'_>>> {
+        let bounds = (Bound::Included(lower), Bound::Included(key));
+        self.range(bounds, Direction::Backward)?.next().transpose()
+    }
+}
+
+/// One change of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Sets the value of a key.
+    Put(Box<[u8]>, Arc<[u8]>),
+    /// Removes a key; absent is no error.
+    Delete(Box<[u8]>),
+    /// Removes all keys from the first, included, to the second, excluded.
+    DeleteRange(Box<[u8]>, Box<[u8]>),
+}
+
+/// Changes that apply together or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The trees that were read or written, with the revision of the state they were read at.
+    /// The batch applies only if none of them has changed since.
+    pub bases: Vec<(TreeId, Revision)>,
+    /// The revision that the batch makes; equal to the base's for maintenance, which never conflicts.
+    pub revision: Revision,
+    /// Names the commit, so that one whose answer was lost can be recognised.
+    pub commit_id: u128,
+    /// Puts, deletes and range deletes. Later ones win.
+    pub changes: Vec<Change>,
+    /// The encoded diff, opaque to adapters; empty for maintenance.
+    pub diff: Arc<[u8]>,
+}
+
+impl Batch {
+    /// Bytes of keys and values, as [`Capabilities::commit_len_max`] counts them.
+    pub fn len_bytes(&self) -> usize {
+        let change_len = |change: &Change| match change {
+            Change::Put(key, value) => key.len() + value.len(),
+            Change::Delete(key) => key.len(),
+            Change::DeleteRange(from, to) => from.len() + to.len(),
+        };
+        self.changes.iter().map(change_len).sum()
+    }
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is ordered and visible to new snapshots; [`Backend::sync`] makes it durable.
+    Committed(Revision),
+    /// A base has changed: read again, compute again, commit again.
+    Conflict,
+}
+
+/// Keeps other writers away, as far as the backend can, until it is dropped.
+pub trait WriteGuard {}
+
+impl WriteGuard for () {}
+impl<T> WriteGuard for std::sync::MutexGuard<'_, T> {}
+
+/// An engine, or a wrapper of one, that stores a tree's keys.
+///
+/// The contract is synchronous and dyn-compatible. Whatever the engine, the same calls must give
+/// the same answers as the memory backend, except where [`Capabilities`] says otherwise.
+pub trait Backend: Send + Sync {
+    /// What it can do; never changes while it is open.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// The newest committed state.
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>>;
+
+    /// Serialises writers from snapshot to commit where that is cheap: one machine's at once, a
+    /// network's only after some `conflicts` of this write.
+    ///
+    /// # Errors
+    /// `ReadOnly` when the store cannot be written, `Closed` after a failed sync.
+    fn write_guard(&self, conflicts: u32) -> Result<Box<dyn WriteGuard + '_>>;
+
+    /// Applies a batch, atomically or not at all.
+    ///
+    /// # Errors
+    /// On any error the batch has not been applied and never will be, or the store answers
+    /// `Closed` from then on until it is opened again.
+    fn commit(&self, batch: Batch) -> Result<Outcome>;
+
+    /// Returns when `revision`, and all before it, survives what the backend promises to survive.
+    ///
+    /// # Errors
+    /// After a failed sync the backend refuses writes with `Closed` until it is opened again.
+    fn sync(&self, revision: Revision) -> Result<()>;
+
+    /// Returns the newest revision as soon as it is above `after`, or when the time is up.
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision>;
+
+    /// Facts for `stats`, as pairs of name and value.
+    fn stats(&self) -> Result<Vec<(String, String)>> {
+        Ok(Vec::new())
+    }
+
+    /// Gives space back to the operating system where the engine can; returns the bytes given back.
+    fn compact(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    /// Writes a consistent copy of the live store to `target`, which must not exist.
+    ///
+    /// # Errors
+    /// `Unsupported` where the backend has nothing to copy.
+    fn backup(&self, target: &std::path::Path) -> Result<()> {
+        let _ = target;
+        Err(crate::error::Error::unsupported("this backend has no backup; export the tree instead"))
+    }
+}

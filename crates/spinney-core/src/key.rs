@@ -1,0 +1,240 @@
+//! Map keys as bytes that sort in the collation of the model, and back.
+//!
+//! Canonical integers (`0` or `-?[1-9][0-9]*` within i64) sort first, in numeric order; all other
+//! keys follow bytewise in UTF-8. This module knows nothing of pages or engines.
+//!
+//! | first byte | key |
+//! |---|---|
+//! | `0x02..=0x09` | negative integer: `0x0a - n`, then the n low bytes of its two's complement, big-endian |
+//! | `0x0a` | the integer 0 |
+//! | `0x0b..=0x12` | positive integer: `0x0a + n`, then its n bytes, big-endian |
+//! | `0x13` | a text that is empty or starts below `0x14`; the text follows |
+//! | `0x14..=0xf4` | a text, as it is |
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+
+const ZERO: u8 = 0x0a;
+const ESCAPE: u8 = 0x13;
+
+/// A map key: a canonical integer or any other text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Key<'a> {
+    /// A key whose text is a canonical integer.
+    Int(i64),
+    /// Any other key.
+    Text(&'a str),
+}
+
+impl<'a> Key<'a> {
+    /// Classifies the text of a key.
+    #[inline]
+    pub fn new(text: &'a str) -> Key<'a> {
+        match canonical_integer(text.as_bytes()) {
+            Some(value) => Key::Int(value),
+            None => Key::Text(text),
+        }
+    }
+
+    /// The text of the key.
+    pub fn text(&self) -> Cow<'a, str> {
+        match *self {
+            Key::Int(value) => Cow::Owned(value.to_string()),
+            Key::Text(text) => Cow::Borrowed(text),
+        }
+    }
+
+    /// Appends the bytes that sort in the order of the model.
+    #[inline]
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match *self {
+            Key::Text(text) => {
+                let bytes = text.as_bytes();
+                if bytes.first().is_none_or(|&first| first <= ESCAPE) {
+                    out.push(ESCAPE);
+                }
+                out.extend_from_slice(bytes);
+            }
+            Key::Int(0) => out.push(ZERO),
+            Key::Int(value) if value > 0 => {
+                let bytes = value.to_be_bytes();
+                let skip = value.leading_zeros() as usize / 8;
+                out.push(ZERO + (8 - skip) as u8);
+                out.extend_from_slice(&bytes[skip..]);
+            }
+            Key::Int(value) => {
+                let magnitude_less_one = !value as u64;
+                let used = (8 - magnitude_less_one.leading_zeros() as usize / 8).max(1);
+                out.push(ZERO - used as u8);
+                out.extend_from_slice(&value.to_be_bytes()[8 - used..]);
+            }
+        }
+    }
+
+    /// The key that [`Key::encode`] wrote, or `None` for bytes that it never writes.
+    #[inline]
+    pub fn decode(bytes: &'a [u8]) -> Option<Key<'a>> {
+        let (&first, rest) = bytes.split_first()?;
+        let key = match first {
+            ESCAPE => {
+                if rest.first().is_some_and(|&byte| byte > ESCAPE) {
+                    return None;
+                }
+                Key::Text(std::str::from_utf8(rest).ok()?)
+            }
+            ZERO if rest.is_empty() => Key::Int(0),
+            0x0b..=0x12 if rest.len() == (first - ZERO) as usize => {
+                let mut wide = [0; 8];
+                wide[8 - rest.len()..].copy_from_slice(rest);
+                Key::Int(i64::try_from(u64::from_be_bytes(wide)).ok()?)
+            }
+            0x02..=0x09 if rest.len() == (ZERO - first) as usize => {
+                let mut wide = [0xff; 8];
+                wide[8 - rest.len()..].copy_from_slice(rest);
+                Key::Int(i64::from_be_bytes(wide))
+            }
+            0x14.. => return Some(Key::Text(std::str::from_utf8(bytes).ok()?)),
+            _ => return None,
+        };
+        let canonical = match key {
+            Key::Int(_) => {
+                let mut again = Vec::with_capacity(9);
+                key.encode(&mut again);
+                again == bytes
+            }
+            Key::Text(_) => true,
+        };
+        canonical.then_some(key)
+    }
+}
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Int(value) => write!(f, "{value}"),
+            Key::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Compares two keys in the collation of the model.
+pub fn compare(a: &str, b: &str) -> Ordering {
+    match (canonical_integer(a.as_bytes()), canonical_integer(b.as_bytes())) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.as_bytes().cmp(b.as_bytes()),
+    }
+}
+
+/// The value of a text that is `0` or `-?[1-9][0-9]*` within i64.
+#[inline]
+fn canonical_integer(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    match digits {
+        [b'0'] if !negative => return Some(0),
+        [b'1'..=b'9', ..] if digits.len() <= 19 => {}
+        _ => return None,
+    }
+    let mut magnitude: u64 = 0;
+    for &digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        magnitude = magnitude * 10 + u64::from(digit - b'0');
+    }
+    match negative {
+        true => 0i64.checked_sub_unsigned(magnitude),
+        false => i64::try_from(magnitude).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(text: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        Key::new(text).encode(&mut out);
+        out
+    }
+
+    #[test]
+    fn order_and_round_trip() {
+        let mut sorted: Vec<String> = [
+            i64::MIN,
+            i64::MIN + 1,
+            -65_537,
+            -65_536,
+            -257,
+            -256,
+            -255,
+            -2,
+            -1,
+            0,
+            1,
+            9,
+            10,
+            255,
+            256,
+            65_535,
+            65_536,
+            i64::MAX,
+        ]
+        .iter()
+        .map(i64::to_string)
+        .collect();
+        sorted.extend(
+            [
+                "",
+                "\0",
+                "\u{13}",
+                "\u{14}",
+                " ",
+                "+1",
+                "-",
+                "-0",
+                "00",
+                "01",
+                "0x",
+                "1.0",
+                "9223372036854775808",
+                "a",
+                "a\0",
+                "ab",
+                "b",
+                "é",
+                "\u{10ffff}",
+            ]
+            .map(String::from),
+        );
+        for pair in sorted.windows(2) {
+            assert!(encoded(&pair[0]) < encoded(&pair[1]), "{pair:?}");
+            assert_eq!(compare(&pair[0], &pair[1]), Ordering::Less, "{pair:?}");
+        }
+        for text in &sorted {
+            assert_eq!(Key::decode(&encoded(text)).expect("decodes").text(), text.as_str());
+        }
+    }
+
+    #[test]
+    fn bytes_that_encode_never_writes_are_refused() {
+        for bad in [
+            &b""[..],
+            &[0x0b],
+            &[0x0b, 0],
+            &[0x0c, 0, 1],
+            &[0x13, b'a'],
+            &[1],
+            &[0x0a, 0],
+            &[0xff],
+            &[0x08, 0xff, 0xff],
+        ] {
+            assert_eq!(Key::decode(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The tree of spinney: values, paths, pages, diffs, the commit pipeline and the backend contract.
+//!
+//! The tree is written once, over ordered byte keys. This crate has no input or output, no engine,
+//! no threads of its own, no environment and no clock.
+
+pub mod backend;
+pub mod error;
+pub mod key;
+pub mod layout;
+pub mod limits;
+pub mod number;
+pub mod path;
+pub mod value;
+pub mod visit;
+
+pub use error::{Error, ErrorKind, Result};
+pub use key::Key;
+pub use number::{Num, Number};
+pub use path::Path;
+pub use value::{List, Map, Value};
+pub use visit::{Container, Scalar, Text, Visitor};

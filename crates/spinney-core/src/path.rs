@@ -1,0 +1,181 @@
+//! Paths: RFC 6901 JSON Pointers, parsed and built.
+//!
+//! A segment names a map key or, in a list, a position (`-` is the end). This module knows nothing
+//! of what is stored.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::limits::PATH_LEN_MAX;
+
+/// A JSON Pointer that is known to be well-formed; it dereferences to its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Path(String);
+
+impl Path {
+    /// The path of the root: the empty text.
+    pub fn root() -> Path {
+        Path::default()
+    }
+
+    /// Parses a JSON Pointer.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is neither empty nor starts with `/`, or holds a `~` that is not `~0`
+    /// or `~1`; `LimitExceeded` above 1 MiB.
+    pub fn parse(text: &str) -> Result<Path> {
+        check(text)?;
+        Ok(Path(text.to_owned()))
+    }
+
+    /// Appends a segment, escaping it.
+    pub fn push(&mut self, segment: &str) {
+        self.0.push('/');
+        escape_into(segment, &mut self.0);
+    }
+
+    /// This path and one segment more.
+    pub fn child(&self, segment: impl fmt::Display) -> Path {
+        let mut child = self.clone();
+        child.push(&segment.to_string());
+        child
+    }
+
+    /// Drops the last segment; the root stays the root.
+    pub fn pop(&mut self) {
+        self.0.truncate(self.0.rfind('/').unwrap_or(0));
+    }
+}
+
+impl Deref for Path {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Path {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Path> {
+        Path::parse(text)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.is_empty() {
+            true => "the root",
+            false => &self.0,
+        })
+    }
+}
+
+/// Checks that `text` is a JSON Pointer.
+///
+/// # Errors
+/// As [`Path::parse`].
+#[inline]
+pub fn check(text: &str) -> Result<()> {
+    if text.len() > PATH_LEN_MAX {
+        return Err(Error::limit_exceeded(format!(
+            "a path has {} bytes; at most {PATH_LEN_MAX} are allowed",
+            text.len()
+        )));
+    }
+    let bytes = text.as_bytes();
+    if bytes.first().is_some_and(|&first| first != b'/') {
+        return Err(Error::invalid_input(format!(
+            "the path `{text}` does not start with `/`; write `/{text}`, or nothing for the root"
+        )));
+    }
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte == b'~' && !matches!(bytes.get(at + 1), Some(b'0' | b'1')) {
+            return Err(Error::invalid_input(format!(
+                "the path `{text}` has a `~` at byte {at} that is not `~0` or `~1`; write `~0` for `~`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The segments of a checked path, unescaped.
+#[inline]
+pub fn segments(path: &str) -> impl DoubleEndedIterator<Item = Cow<'_, str>> {
+    let mut parts = path.split('/');
+    parts.next();
+    parts.map(unescape)
+}
+
+/// Splits a checked path into its parent and its last segment; `None` for the root.
+pub fn split_last(path: &str) -> Option<(&str, Cow<'_, str>)> {
+    let at = path.rfind('/')?;
+    Some((&path[..at], unescape(&path[at + 1..])))
+}
+
+#[inline]
+fn unescape(part: &str) -> Cow<'_, str> {
+    match part.contains('~') {
+        false => Cow::Borrowed(part),
+        true => Cow::Owned(part.replace("~1", "/").replace("~0", "~")),
+    }
+}
+
+fn escape_into(segment: &str, out: &mut String) {
+    for character in segment.chars() {
+        match character {
+            '~' => out.push_str("~0"),
+            '/' => out.push_str("~1"),
+            other => out.push(other),
+        }
+    }
+}
+
+/// A list position as a segment writes it: `0` or `[1-9][0-9]*` (RFC 6901 section 4).
+#[inline]
+pub fn position(segment: &str) -> Option<u64> {
+    match segment.as_bytes() {
+        [b'0'] => Some(0),
+        [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => segment.parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn segments_round_trip() {
+        let mut path = Path::root();
+        for segment in ["a/b", "m~n", "", "~1", "é"] {
+            path.push(segment);
+        }
+        assert_eq!(&*path, "/a~1b/m~0n//~01/é");
+        assert_eq!(segments(&path).collect::<Vec<_>>(), ["a/b", "m~n", "", "~1", "é"]);
+        path.pop();
+        assert_eq!(&*path, "/a~1b/m~0n//~01");
+        assert_eq!(segments("").count(), 0);
+    }
+
+    #[test]
+    fn malformed_paths_say_what_to_write() {
+        for (bad, hint) in [("a", "write `/a`"), ("/a~", "write `~0`"), ("/~2", "write `~0`")] {
+            let error = Path::parse(bad).expect_err(bad);
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn positions_are_canonical() {
+        assert_eq!(position("0"), Some(0));
+        assert_eq!(position("10"), Some(10));
+        for bad in ["", "-", "01", "+1", "1a", "99999999999999999999"] {
+            assert_eq!(position(bad), None, "{bad}");
+        }
+    }
+}

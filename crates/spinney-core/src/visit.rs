@@ -1,0 +1,66 @@
+//! A tree in document order, as calls: what formats, walks, copies and builders have in common.
+//!
+//! Whoever reads a tree drives a [`Visitor`]; whoever makes one implements it. Nothing here knows
+//! where the tree comes from or goes to.
+
+use crate::error::Result;
+use crate::key::Key;
+use crate::number::Num;
+
+/// The two kinds of container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Container {
+    /// Unique keys, kept sorted.
+    Map,
+    /// Elements in the user's order.
+    List,
+}
+
+/// A text and whether JSON can print it between quotes as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// True when it holds no `"`, no `\` and no character below U+0020.
+    pub plain: bool,
+}
+
+impl<'a> Text<'a> {
+    /// Looks whether the text is plain.
+    pub fn new(text: &'a str) -> Text<'a> {
+        Text { text, plain: !text.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') }
+    }
+}
+
+/// A value that is not a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar<'a> {
+    /// JSON `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A lossless number.
+    Number(Num<'a>),
+    /// A UTF-8 text.
+    String(Text<'a>),
+    /// Bytes; JSON has no form for them.
+    Bytes(&'a [u8]),
+}
+
+/// Receives one value in document order.
+///
+/// A container is `open`, then its members, then `close`; each member of a map has its `key` first.
+/// Any value may have `meta` calls directly before its `open` or `scalar`. The keys of a map may
+/// come in any order; a repeated key is the receiver's to refuse.
+pub trait Visitor {
+    /// A container begins.
+    fn open(&mut self, container: Container) -> Result<()>;
+    /// The key of the map member that follows.
+    fn key(&mut self, key: Key<'_>) -> Result<()>;
+    /// A scalar value.
+    fn scalar(&mut self, scalar: Scalar<'_>) -> Result<()>;
+    /// The innermost container ends.
+    fn close(&mut self) -> Result<()>;
+    /// One metadata entry of the value that follows.
+    fn meta(&mut self, name: &str, value: &str) -> Result<()>;
+}
