@@ -4,13 +4,19 @@
 //! no threads of its own, no environment and no clock.
 
 pub mod backend;
+pub mod counts;
 pub mod error;
 pub mod key;
 pub mod layout;
 pub mod limits;
+pub mod node;
 pub mod number;
+pub mod page;
 pub mod path;
+pub mod rank;
+pub mod record;
 pub mod value;
+pub mod varint;
 pub mod visit;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,387 @@
+//! The encoding of one node: a tag byte, then what the tag says. See `docs/format.md`.
+//!
+//! Scalars and small containers hold their content; large ones hold the id under which it lies.
+
+use crate::backend::TreeId;
+use crate::number::{Decimal, Num};
+use crate::varint;
+use crate::visit::{Container, Scalar, Text};
+
+const NULL: u8 = 0x00;
+const FALSE: u8 = 0x01;
+const TRUE: u8 = 0x02;
+const STRING_PLAIN: u8 = 0x03;
+const STRING_ESCAPED: u8 = 0x04;
+const BYTES: u8 = 0x05;
+const NUMBER_TEXT: u8 = 0x06;
+const LONG_STRING_PLAIN: u8 = 0x07;
+const LONG_STRING_ESCAPED: u8 = 0x08;
+const LONG_BYTES: u8 = 0x09;
+const INLINE_MAP: u8 = 0x0a;
+const INLINE_LIST: u8 = 0x0b;
+const PAGED_MAP: u8 = 0x0c;
+const PAGED_LIST: u8 = 0x0d;
+const TREE: u8 = 0x0e;
+const ANNOTATED: u8 = 0x0f;
+const INT: u8 = 0x10;
+const NEGATIVE_INT: u8 = 0x18;
+const DECIMAL: u8 = 0x20;
+const NEGATIVE_DECIMAL: u8 = 0x28;
+const SMALL_INT: u8 = 0x40;
+const SHORT_STRING: u8 = 0x80;
+const SHORT_MAP: u8 = 0xc0;
+const SHORT_LIST: u8 = 0xe8;
+
+const SMALL_INT_MAX: i64 = (SHORT_STRING - SMALL_INT - 1) as i64;
+const SHORT_STRING_LEN_MAX: usize = (SHORT_MAP - SHORT_STRING - 1) as usize;
+const SHORT_MAP_LEN_MAX: usize = (SHORT_LIST - SHORT_MAP - 1) as usize;
+const SHORT_LIST_LEN_MAX: usize = (0xff - SHORT_LIST) as usize;
+
+/// A node, borrowed from its encoding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Node<'a> {
+    /// A value without members, stored in place.
+    Scalar(Scalar<'a>),
+    /// A long string or bytes value in chunks of its own.
+    Long(Long),
+    /// A small container: its page body.
+    Inline(Container, &'a [u8]),
+    /// A container in pages of its own, under this id.
+    Paged(Container, u64),
+    /// The root of another tree; only in the store's catalogue.
+    Tree(TreeId),
+}
+
+/// A long value: where its chunks lie and how many bytes they hold together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Long {
+    /// The id of the chunks.
+    pub id: u64,
+    /// Bytes of the whole value.
+    pub len: u64,
+    /// What the bytes are.
+    pub form: LongForm,
+}
+
+/// What the bytes of a long value are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LongForm {
+    /// A text that JSON can print as it is.
+    PlainText,
+    /// A text that JSON must escape.
+    EscapedText,
+    /// Bytes.
+    Bytes,
+}
+
+/// A node with its metadata, in encoded form (see [`meta_entries`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Annotated<'a> {
+    /// The metadata; empty when there is none.
+    pub meta: &'a [u8],
+    /// The node.
+    pub node: Node<'a>,
+}
+
+/// Reads a whole node; `None` when the bytes are not exactly one.
+#[inline]
+pub fn read(bytes: &[u8]) -> Option<Annotated<'_>> {
+    let mut at = 0;
+    let mut meta: &[u8] = &[];
+    if bytes.first() == Some(&ANNOTATED) {
+        at = 1;
+        meta = varint::read_bytes(bytes, &mut at)?;
+        if meta.is_empty() {
+            return None;
+        }
+    }
+    let node = read_plain(&bytes[at..])?;
+    Some(Annotated { meta, node })
+}
+
+#[inline]
+fn read_plain(bytes: &[u8]) -> Option<Node<'_>> {
+    let (&tag, rest) = bytes.split_first()?;
+    let whole = |rest: &[u8], at: usize| (at == rest.len()).then_some(());
+    let mut at = 0;
+    let node = match tag {
+        SHORT_STRING..SHORT_MAP => {
+            whole(rest, usize::from(tag - SHORT_STRING))?;
+            return Some(Node::Scalar(text(rest, true)?));
+        }
+        SHORT_MAP..SHORT_LIST => {
+            whole(rest, usize::from(tag - SHORT_MAP))?;
+            return Some(Node::Inline(Container::Map, rest));
+        }
+        SHORT_LIST..=0xff => {
+            whole(rest, usize::from(tag - SHORT_LIST))?;
+            return Some(Node::Inline(Container::List, rest));
+        }
+        SMALL_INT..SHORT_STRING => number(Num::Int(i64::from(tag - SMALL_INT))),
+        INT..DECIMAL => {
+            let n = usize::from(tag & 7) + 1;
+            let magnitude = read_le(rest, &mut at, n)?;
+            number(match i64::try_from(magnitude) {
+                Ok(value) if tag < NEGATIVE_INT => Num::Int(value),
+                Ok(value) => Num::Int(!value),
+                Err(_) if tag < NEGATIVE_INT => Num::Uint(magnitude),
+                Err(_) => return None,
+            })
+        }
+        DECIMAL..0x30 => {
+            let scale = *rest.first()?;
+            at = 1;
+            let mantissa = read_le(rest, &mut at, usize::from(tag & 7) + 1)?;
+            if scale == 0 {
+                return None;
+            }
+            number(Num::Decimal(Decimal { negative: tag >= NEGATIVE_DECIMAL, mantissa, scale }))
+        }
+        NULL => Node::Scalar(Scalar::Null),
+        FALSE => Node::Scalar(Scalar::Bool(false)),
+        TRUE => Node::Scalar(Scalar::Bool(true)),
+        STRING_PLAIN | STRING_ESCAPED => {
+            Node::Scalar(text(varint::read_bytes(rest, &mut at)?, tag == STRING_PLAIN)?)
+        }
+        BYTES => Node::Scalar(Scalar::Bytes(varint::read_bytes(rest, &mut at)?)),
+        NUMBER_TEXT => {
+            let bytes = varint::read_bytes(rest, &mut at)?;
+            match Num::scan(bytes).ok()? {
+                (num @ Num::Text(_), len) if len == bytes.len() => number(num),
+                _ => return None,
+            }
+        }
+        LONG_STRING_PLAIN | LONG_STRING_ESCAPED | LONG_BYTES => {
+            let form = match tag {
+                LONG_STRING_PLAIN => LongForm::PlainText,
+                LONG_STRING_ESCAPED => LongForm::EscapedText,
+                _ => LongForm::Bytes,
+            };
+            let (id, len) = (varint::read(rest, &mut at)?, varint::read(rest, &mut at)?);
+            Node::Long(Long { id, len, form })
+        }
+        INLINE_MAP => Node::Inline(Container::Map, varint::read_bytes(rest, &mut at)?),
+        INLINE_LIST => Node::Inline(Container::List, varint::read_bytes(rest, &mut at)?),
+        PAGED_MAP => Node::Paged(Container::Map, varint::read(rest, &mut at)?),
+        PAGED_LIST => Node::Paged(Container::List, varint::read(rest, &mut at)?),
+        TREE => Node::Tree(TreeId::try_from(varint::read(rest, &mut at)?).ok()?),
+        _ => return None,
+    };
+    whole(rest, at)?;
+    Some(node)
+}
+
+#[inline]
+fn number(num: Num<'_>) -> Node<'_> {
+    Node::Scalar(Scalar::Number(num))
+}
+
+#[inline]
+fn text(bytes: &[u8], plain: bool) -> Option<Scalar<'_>> {
+    Some(Scalar::String(Text { text: std::str::from_utf8(bytes).ok()?, plain }))
+}
+
+#[inline]
+fn read_le(bytes: &[u8], at: &mut usize, n: usize) -> Option<u64> {
+    let part = bytes.get(*at..*at + n)?;
+    *at += n;
+    let mut wide = [0; 8];
+    wide[..n].copy_from_slice(part);
+    Some(u64::from_le_bytes(wide))
+}
+
+/// Appends a scalar.
+#[inline]
+pub fn write_scalar(scalar: Scalar<'_>, out: &mut Vec<u8>) {
+    match scalar {
+        Scalar::Null => out.push(NULL),
+        Scalar::Bool(value) => out.push(if value { TRUE } else { FALSE }),
+        Scalar::Number(num) => write_number(num, out),
+        Scalar::Bytes(bytes) => {
+            out.push(BYTES);
+            varint::write_bytes(bytes, out);
+        }
+        Scalar::String(Text { text, plain }) => {
+            if plain && text.len() <= SHORT_STRING_LEN_MAX {
+                out.push(SHORT_STRING + text.len() as u8);
+                out.extend_from_slice(text.as_bytes());
+            } else {
+                out.push(if plain { STRING_PLAIN } else { STRING_ESCAPED });
+                varint::write_bytes(text.as_bytes(), out);
+            }
+        }
+    }
+}
+
+#[inline]
+fn write_number(num: Num<'_>, out: &mut Vec<u8>) {
+    let write_le = |tag: u8, scale: Option<u8>, value: u64, out: &mut Vec<u8>| {
+        let n = (8 - value.leading_zeros() as usize / 8).max(1);
+        out.push(tag + (n - 1) as u8);
+        out.extend(scale);
+        out.extend_from_slice(&value.to_le_bytes()[..n]);
+    };
+    match num {
+        Num::Int(value @ 0..=SMALL_INT_MAX) => out.push(SMALL_INT + value as u8),
+        Num::Int(value) if value < 0 => write_le(NEGATIVE_INT, None, !value as u64, out),
+        Num::Int(value) => write_le(INT, None, value as u64, out),
+        Num::Uint(value) => write_le(INT, None, value, out),
+        Num::Decimal(Decimal { negative, mantissa, scale }) => {
+            write_le(if negative { NEGATIVE_DECIMAL } else { DECIMAL }, Some(scale), mantissa, out);
+        }
+        Num::Text(text) => {
+            out.push(NUMBER_TEXT);
+            varint::write_bytes(text.as_bytes(), out);
+        }
+    }
+}
+
+/// Appends a small container with its page body.
+#[inline]
+pub fn write_inline(container: Container, body: &[u8], out: &mut Vec<u8>) {
+    let (short, short_max, tag) = match container {
+        Container::Map => (SHORT_MAP, SHORT_MAP_LEN_MAX, INLINE_MAP),
+        Container::List => (SHORT_LIST, SHORT_LIST_LEN_MAX, INLINE_LIST),
+    };
+    if body.len() <= short_max {
+        out.push(short + body.len() as u8);
+        out.extend_from_slice(body);
+    } else {
+        out.push(tag);
+        varint::write_bytes(body, out);
+    }
+}
+
+/// Appends a reference to a container in pages of its own.
+pub fn write_paged(container: Container, id: u64, out: &mut Vec<u8>) {
+    out.push(match container {
+        Container::Map => PAGED_MAP,
+        Container::List => PAGED_LIST,
+    });
+    varint::write(id, out);
+}
+
+/// Appends a reference to a long value.
+pub fn write_long(long: Long, out: &mut Vec<u8>) {
+    out.push(match long.form {
+        LongForm::PlainText => LONG_STRING_PLAIN,
+        LongForm::EscapedText => LONG_STRING_ESCAPED,
+        LongForm::Bytes => LONG_BYTES,
+    });
+    varint::write(long.id, out);
+    varint::write(long.len, out);
+}
+
+/// Appends a reference to a tree.
+pub fn write_tree(tree: TreeId, out: &mut Vec<u8>) {
+    out.push(TREE);
+    varint::write(u64::from(tree), out);
+}
+
+/// Appends the metadata of the node whose encoding follows; nothing when `meta` is empty.
+pub fn write_meta(meta: &[u8], out: &mut Vec<u8>) {
+    if !meta.is_empty() {
+        out.push(ANNOTATED);
+        varint::write_bytes(meta, out);
+    }
+}
+
+/// Splits an encoded node into its metadata and the node itself.
+pub fn split_meta(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    if bytes.first() != Some(&ANNOTATED) {
+        return Some((&[], bytes));
+    }
+    let mut at = 1;
+    let meta = varint::read_bytes(bytes, &mut at)?;
+    Some((meta, &bytes[at..]))
+}
+
+/// The entries of encoded metadata, in the order of their names; an item is `None` where they are damaged.
+pub fn meta_entries(meta: &[u8]) -> impl Iterator<Item = Option<(&str, &str)>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at >= meta.len() {
+            return None;
+        }
+        let mut part = || {
+            let bytes = varint::read_bytes(meta, &mut at)?;
+            std::str::from_utf8(bytes).ok()
+        };
+        let entry = part().and_then(|name| Some((name, part()?)));
+        if entry.is_none() {
+            at = meta.len();
+        }
+        Some(entry)
+    })
+}
+
+/// Encodes metadata entries, which must be sorted by name.
+pub fn encode_meta<'a>(entries: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in entries {
+        varint::write_bytes(name.as_bytes(), &mut out);
+        varint::write_bytes(value.as_bytes(), &mut out);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scalars_round_trip() {
+        let long = "x".repeat(70);
+        let numbers = [
+            "0",
+            "1",
+            "63",
+            "64",
+            "255",
+            "256",
+            "-1",
+            "-256",
+            "-257",
+            "9223372036854775807",
+            "-9223372036854775808",
+            "9223372036854775808",
+            "18446744073709551615",
+            "1.10",
+            "-0.0",
+            "-65.613616999999977",
+            "-0",
+            "1e400",
+        ];
+        let mut scalars: Vec<Scalar<'_>> =
+            numbers.iter().map(|n| Scalar::Number(Num::parse(n).unwrap())).collect();
+        scalars.extend([
+            Scalar::Null,
+            Scalar::Bool(true),
+            Scalar::Bool(false),
+            Scalar::Bytes(b"\0\xff"),
+        ]);
+        scalars.extend(["", "a", "\"", &long].map(|text| Scalar::String(Text::new(text))));
+        for scalar in scalars {
+            let mut out = Vec::new();
+            write_scalar(scalar, &mut out);
+            assert_eq!(read(&out).expect("reads").node, Node::Scalar(scalar));
+            out.push(0);
+            assert_eq!(read(&out), None, "{scalar:?} with a byte too many");
+        }
+    }
+
+    #[test]
+    fn metadata_stands_before_the_node() {
+        let meta = encode_meta([("a", "1"), ("b", "")].into_iter());
+        let mut out = Vec::new();
+        write_meta(&meta, &mut out);
+        write_paged(Container::List, 300, &mut out);
+        let annotated = read(&out).expect("reads");
+        assert_eq!(annotated.node, Node::Paged(Container::List, 300));
+        assert_eq!(
+            meta_entries(annotated.meta).collect::<Vec<_>>(),
+            [Some(("a", "1")), Some(("b", ""))]
+        );
+        assert_eq!(split_meta(&out).expect("splits").0, &meta[..]);
+    }
+}

@@ -1,0 +1,423 @@
+//! Pages: runs of sibling entries, searched in place.
+//!
+//! One codec serves inline containers and the pages of large ones. A body is
+//! `flags u8 | count | prefix? | first id? | next id? | offsets | entries`; see `docs/format.md`.
+//! This module knows entries as bytes, not what their values mean. `None` means damaged bytes.
+
+use crate::varint;
+use crate::visit::Container;
+
+const WIDTH_MASK: u8 = 0x03;
+const HAS_PREFIX: u8 = 0x04;
+const IDS_EXPLICIT: u8 = 0x08;
+const HAS_FIRST_ID: u8 = 0x10;
+const HAS_NEXT_ID: u8 = 0x20;
+const FLAGS_MASK: u8 = 0x3f;
+
+/// One entry: a map's encoded key or a list's element id, and the encoded node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The whole encoded key in a map; empty in a list.
+    pub key: &'a [u8],
+    /// The element id in a list; 0 in a map.
+    pub id: u64,
+    /// The encoded node.
+    pub value: &'a [u8],
+}
+
+/// A page body, ready to be searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Number of entries.
+    pub count: usize,
+    /// Bytes that all keys start with.
+    pub prefix: &'a [u8],
+    /// The id that the next new element gets; only in inline lists.
+    pub next_id: Option<u64>,
+    container: Container,
+    explicit_ids: bool,
+    first_id: u64,
+    width: usize,
+    offsets: &'a [u8],
+    entries: &'a [u8],
+}
+
+impl<'a> Page<'a> {
+    /// Reads the header of a body. The empty body is an empty container.
+    #[inline]
+    pub fn parse(container: Container, body: &'a [u8]) -> Option<Page<'a>> {
+        let mut page = Page {
+            count: 0,
+            prefix: &[],
+            next_id: None,
+            container,
+            explicit_ids: false,
+            first_id: 0,
+            width: 1,
+            offsets: &[],
+            entries: &[],
+        };
+        let Some(&flags) = body.first() else {
+            return Some(page);
+        };
+        if flags & !FLAGS_MASK != 0 || flags & WIDTH_MASK == WIDTH_MASK {
+            return None;
+        }
+        page.width = 1 << (flags & WIDTH_MASK);
+        let mut at = 1;
+        page.count = usize::try_from(varint::read(body, &mut at)?).ok()?;
+        if flags & HAS_PREFIX != 0 {
+            page.prefix = varint::read_bytes(body, &mut at)?;
+        }
+        page.explicit_ids = flags & IDS_EXPLICIT != 0;
+        if flags & HAS_FIRST_ID != 0 {
+            page.first_id = varint::read(body, &mut at)?;
+        }
+        if flags & HAS_NEXT_ID != 0 {
+            page.next_id = Some(varint::read(body, &mut at)?);
+        }
+        let offsets_len = page.count.saturating_sub(1).checked_mul(page.width)?;
+        page.offsets = body.get(at..at.checked_add(offsets_len)?)?;
+        page.entries = &body[at + offsets_len..];
+        Some(page)
+    }
+
+    #[inline]
+    fn offset(&self, index: usize) -> Option<usize> {
+        if index == 0 {
+            return Some(0);
+        }
+        if index == self.count {
+            return Some(self.entries.len());
+        }
+        let at = (index - 1) * self.width;
+        Some(match self.width {
+            1 => usize::from(*self.offsets.get(at)?),
+            2 => usize::from(u16::from_le_bytes(*self.offsets.get(at..)?.first_chunk()?)),
+            _ => u32::from_le_bytes(*self.offsets.get(at..)?.first_chunk()?) as usize,
+        })
+    }
+
+    #[inline]
+    fn raw(&self, index: usize) -> Option<&'a [u8]> {
+        self.entries.get(self.offset(index)?..self.offset(index + 1)?)
+    }
+
+    /// The key of an entry without the common prefix, and its value.
+    #[inline]
+    pub fn suffix_and_value(&self, index: usize) -> Option<(&'a [u8], &'a [u8])> {
+        let raw = self.raw(index)?;
+        let mut at = 0;
+        let suffix = varint::read_bytes(raw, &mut at)?;
+        Some((suffix, &raw[at..]))
+    }
+
+    /// The id and the value of a list's element.
+    #[inline]
+    pub fn element(&self, index: usize) -> Option<(u64, &'a [u8])> {
+        let raw = self.raw(index)?;
+        if !self.explicit_ids {
+            return Some((self.first_id.checked_add(index as u64)?, raw));
+        }
+        let mut at = 0;
+        let id = varint::read(raw, &mut at)?;
+        Some((id, &raw[at..]))
+    }
+
+    /// The value of an entry, map or list.
+    #[inline]
+    pub fn value(&self, index: usize) -> Option<&'a [u8]> {
+        match self.container {
+            Container::Map => Some(self.suffix_and_value(index)?.1),
+            Container::List => Some(self.element(index)?.1),
+        }
+    }
+
+    /// Appends the whole key of an entry.
+    pub fn key_into(&self, index: usize, out: &mut Vec<u8>) -> Option<()> {
+        let (suffix, _) = self.suffix_and_value(index)?;
+        out.extend_from_slice(self.prefix);
+        out.extend_from_slice(suffix);
+        Some(())
+    }
+
+    /// Binary search for an encoded key: `Ok(index)` when it is there, `Err(index)` where it would be.
+    #[inline]
+    pub fn search(&self, key: &[u8]) -> Option<Result<usize, usize>> {
+        if self.count == 0 {
+            return Some(Err(0));
+        }
+        let Some(wanted) = key.strip_prefix(self.prefix) else {
+            return Some(Err(if key < self.prefix { 0 } else { self.count }));
+        };
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = (low + high) / 2;
+            let (suffix, _) = self.suffix_and_value(middle)?;
+            match suffix.cmp(wanted) {
+                std::cmp::Ordering::Equal => return Some(Ok(middle)),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Some(Err(low))
+    }
+
+    /// The id that a new element gets: stored, or one above the largest.
+    pub fn next_id_or_derived(&self) -> Option<u64> {
+        match self.next_id {
+            Some(id) => Some(id),
+            None if !self.explicit_ids => self.first_id.checked_add(self.count as u64),
+            None => {
+                let mut next = 0;
+                for index in 0..self.count {
+                    next = next.max(self.element(index)?.0.checked_add(1)?);
+                }
+                Some(next)
+            }
+        }
+    }
+}
+
+/// Length of the longest common prefix.
+#[inline]
+pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// Appends the body of a page of `count` entries; map entries must come in ascending keys.
+///
+/// `next_id` is stored only where it cannot be derived; pages of large lists pass `None`.
+pub fn encode<'a>(
+    container: Container,
+    count: usize,
+    entry: impl Fn(usize) -> Entry<'a>,
+    next_id: Option<u64>,
+    out: &mut Vec<u8>,
+) {
+    if count == 0 && next_id.unwrap_or(0) == 0 {
+        return;
+    }
+    let mut flags = 0;
+    let mut prefix: &[u8] = &[];
+    let mut first_id = 0;
+    let mut entries_len = 0;
+    match container {
+        Container::Map => {
+            if count > 1 {
+                let (first, last) = (entry(0).key, entry(count - 1).key);
+                let len = common_prefix_len(first, last);
+                if len * (count - 1) > 2 {
+                    prefix = &first[..len];
+                    flags |= HAS_PREFIX;
+                }
+            }
+            for index in 0..count {
+                let Entry { key, value, .. } = entry(index);
+                let suffix_len = key.len() - prefix.len();
+                entries_len += varint::len(suffix_len as u64) + suffix_len + value.len();
+            }
+        }
+        Container::List => {
+            first_id = if count > 0 { entry(0).id } else { 0 };
+            if !(0..count).all(|index| entry(index).id == first_id.wrapping_add(index as u64)) {
+                flags |= IDS_EXPLICIT;
+            } else if first_id != 0 {
+                flags |= HAS_FIRST_ID;
+            }
+            for index in 0..count {
+                let Entry { id, value, .. } = entry(index);
+                let id_len = if flags & IDS_EXPLICIT != 0 { varint::len(id) } else { 0 };
+                entries_len += id_len + value.len();
+            }
+        }
+    }
+    let derived_next = if flags & IDS_EXPLICIT != 0 {
+        (0..count).map(|index| entry(index).id + 1).max().unwrap_or(0)
+    } else {
+        first_id + count as u64
+    };
+    let next_id = next_id.filter(|&id| id != derived_next);
+    if next_id.is_some() {
+        flags |= HAS_NEXT_ID;
+    }
+    let width_bits = match entries_len {
+        0..0x100 => 0,
+        0x100..0x1_0000 => 1,
+        _ => 2,
+    };
+    out.push(flags | width_bits);
+    varint::write(count as u64, out);
+    if flags & HAS_PREFIX != 0 {
+        varint::write_bytes(prefix, out);
+    }
+    if flags & HAS_FIRST_ID != 0 {
+        varint::write(first_id, out);
+    }
+    if let Some(id) = next_id {
+        varint::write(id, out);
+    }
+    let width = 1usize << width_bits;
+    let offsets_at = out.len();
+    out.resize(offsets_at + count.saturating_sub(1) * width, 0);
+    let entries_at = out.len();
+    out.reserve(entries_len);
+    for index in 0..count {
+        if index > 0 {
+            let offset = (out.len() - entries_at) as u32;
+            let at = offsets_at + (index - 1) * width;
+            out[at..at + width].copy_from_slice(&offset.to_le_bytes()[..width]);
+        }
+        let Entry { key, id, value } = entry(index);
+        match container {
+            Container::Map => varint::write_bytes(&key[prefix.len()..], out),
+            Container::List if flags & IDS_EXPLICIT != 0 => varint::write(id, out),
+            Container::List => {}
+        }
+        out.extend_from_slice(value);
+    }
+    debug_assert_eq!(out.len() - entries_at, entries_len);
+}
+
+/// Estimates the body of a growing run of entries from above, so that pages can be filled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measure {
+    count: usize,
+    bytes: usize,
+    prefix_len: usize,
+}
+
+/// Bytes that a page needs beside its entries: flags, count, prefix length, ids.
+const HEADER_LEN_MAX: usize = 1 + 3 + 3 + 10 + 10;
+
+impl Measure {
+    /// The measure with one entry more; `first` is the first key of the run.
+    #[inline]
+    pub fn with(&self, first: &[u8], entry: &Entry<'_>) -> Measure {
+        let common = common_prefix_len(first, entry.key);
+        let prefix_len = if self.count == 0 { common } else { self.prefix_len.min(common) };
+        let key_len = varint::len(entry.key.len() as u64) + entry.key.len();
+        let id_len = if entry.key.is_empty() { varint::len(entry.id) } else { 0 };
+        Measure {
+            count: self.count + 1,
+            bytes: self.bytes + key_len + id_len + entry.value.len(),
+            prefix_len,
+        }
+    }
+
+    /// Entries so far.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// At most this many bytes of body.
+    #[inline]
+    pub fn body_len_max(&self) -> usize {
+        let width = match self.bytes {
+            0..0x1_0000 => 2,
+            _ => 4,
+        };
+        let saved = self.prefix_len * self.count.saturating_sub(1);
+        HEADER_LEN_MAX + self.count.saturating_sub(1) * width + self.bytes - saved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map_body(keys: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(
+            Container::Map,
+            keys.len(),
+            |i| Entry { key: keys[i], id: 0, value: keys[i] },
+            None,
+            &mut out,
+        );
+        out
+    }
+
+    #[test]
+    fn search_finds_every_key_and_every_gap() {
+        let texts: Vec<String> = (0..300).map(|i| format!("common/{:04}", i * 2)).collect();
+        let keys: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        for n in [0, 1, 2, 3, 300] {
+            let body = map_body(&keys[..n]);
+            let page = Page::parse(Container::Map, &body).expect("parses");
+            assert_eq!(page.count, n);
+            for (i, key) in keys[..n].iter().enumerate() {
+                assert_eq!(page.search(key), Some(Ok(i)));
+                assert_eq!(page.value(i), Some(*key));
+                assert_eq!(
+                    page.search(format!("common/{:04}", i * 2 + 1).as_bytes()),
+                    Some(Err(i + 1))
+                );
+            }
+            assert_eq!(page.search(b"a"), Some(Err(0)));
+            assert_eq!(page.search(b"common"), Some(Err(0)));
+            assert_eq!(page.search(b"d"), Some(Err(n)));
+        }
+    }
+
+    #[test]
+    fn ids_are_implied_while_they_count_up() {
+        for (ids, next) in [
+            (vec![0, 1, 2], 3),
+            (vec![5, 6], 7),
+            (vec![3, 1, 9], 10),
+            (vec![0, 1], 9),
+            (vec![], 4),
+            (vec![], 0),
+        ] {
+            let mut body = Vec::new();
+            encode(
+                Container::List,
+                ids.len(),
+                |i| Entry { key: &[], id: ids[i], value: b"v" },
+                Some(next),
+                &mut body,
+            );
+            let page = Page::parse(Container::List, &body).expect("parses");
+            assert_eq!((0..ids.len()).map(|i| page.element(i).unwrap().0).collect::<Vec<_>>(), ids);
+            assert_eq!(page.next_id_or_derived(), Some(next), "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn the_measure_is_never_too_small() {
+        let texts: Vec<String> = (0..200).map(|i| format!("k{}", i * 7919 % 1000 + 1000)).collect();
+        let mut keys: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let mut measure = Measure::default();
+        for n in 1..=keys.len() {
+            measure = measure.with(keys[0], &Entry { key: keys[n - 1], id: 0, value: keys[n - 1] });
+            assert!(map_body(&keys[..n]).len() <= measure.body_len_max());
+        }
+    }
+
+    #[test]
+    fn damaged_bodies_never_panic() {
+        let body = map_body(&[b"a", b"ab", b"b"]);
+        for at in 0..body.len() {
+            for bit in 0..8 {
+                let mut bad = body.clone();
+                bad[at] ^= 1 << bit;
+                for container in [Container::Map, Container::List] {
+                    if let Some(page) = Page::parse(container, &bad) {
+                        let _ = page.search(b"ab");
+                        for index in 0..page.count.min(10) {
+                            let _ = (
+                                page.value(index),
+                                page.element(index),
+                                page.key_into(index, &mut Vec::new()),
+                            );
+                        }
+                        let _ = page.next_id_or_derived();
+                    }
+                }
+            }
+        }
+    }
+}
