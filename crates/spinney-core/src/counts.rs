@@ -298,6 +298,7 @@ impl CountTree {
                 CountNode { entries: node.entries.split_off(NODE_ENTRIES_MAX / 2), dirty: true };
             let (right_name, right_total) = (right.entries[0].0, right.total());
             let left_total = node.total();
+            let left_name = name.min(node.entries[0].0);
             if at == 0 {
                 let left = std::mem::take(&mut self.root);
                 let left_name = left.entries[0].0;
@@ -306,9 +307,15 @@ impl CountTree {
                 self.root.dirty = true;
                 self.nodes.insert((level, left_name), left);
             } else {
+                if left_name != name {
+                    // Pages were added before the first of this node: its name must not be above them.
+                    let left = self.nodes.remove(&(level, name)).expect("it was just split");
+                    self.nodes.insert((level, left_name), left);
+                    self.removed.push((level, name));
+                }
                 let (above, above_name, index) = trail[at - 1];
                 let parent = self.node(snapshot, above, above_name)?;
-                parent.entries[index].1 = left_total;
+                parent.entries[index] = (left_name, left_total);
                 parent.entries.insert(index + 1, (right_name, right_total));
             }
             self.removed.retain(|&removed| removed != (level, right_name));
