@@ -15,8 +15,10 @@ pub mod page;
 pub mod path;
 pub mod rank;
 pub mod record;
+pub mod separator;
 pub mod value;
 pub mod varint;
+pub mod view;
 pub mod visit;
 
 pub use error::{Error, ErrorKind, Result};

@@ -25,82 +25,114 @@ pub struct Entry<'a> {
     pub value: &'a [u8],
 }
 
-/// A page body, ready to be searched.
+/// Where things lie in a page body: what parsing found, without the bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Page<'a> {
+pub struct Layout {
+    /// What it is a page of.
+    pub container: Container,
     /// Number of entries.
     pub count: usize,
-    /// Bytes that all keys start with.
-    pub prefix: &'a [u8],
-    /// The id that the next new element gets; only in inline lists.
-    pub next_id: Option<u64>,
-    container: Container,
+    prefix_at: usize,
+    prefix_len: usize,
+    next_id: Option<u64>,
     explicit_ids: bool,
     first_id: u64,
     width: usize,
-    offsets: &'a [u8],
-    entries: &'a [u8],
+    offsets_at: usize,
+    entries_at: usize,
+}
+
+/// A page body, ready to be searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Where things lie.
+    pub layout: Layout,
+    body: &'a [u8],
 }
 
 impl<'a> Page<'a> {
     /// Reads the header of a body. The empty body is an empty container.
     #[inline]
     pub fn parse(container: Container, body: &'a [u8]) -> Option<Page<'a>> {
-        let mut page = Page {
-            count: 0,
-            prefix: &[],
-            next_id: None,
+        let mut layout = Layout {
             container,
+            count: 0,
+            prefix_at: 0,
+            prefix_len: 0,
+            next_id: None,
             explicit_ids: false,
             first_id: 0,
             width: 1,
-            offsets: &[],
-            entries: &[],
+            offsets_at: 0,
+            entries_at: 0,
         };
         let Some(&flags) = body.first() else {
-            return Some(page);
+            return Some(Page { layout, body });
         };
         if flags & !FLAGS_MASK != 0 || flags & WIDTH_MASK == WIDTH_MASK {
             return None;
         }
-        page.width = 1 << (flags & WIDTH_MASK);
+        layout.width = 1 << (flags & WIDTH_MASK);
         let mut at = 1;
-        page.count = usize::try_from(varint::read(body, &mut at)?).ok()?;
+        layout.count = usize::try_from(varint::read(body, &mut at)?).ok()?;
         if flags & HAS_PREFIX != 0 {
-            page.prefix = varint::read_bytes(body, &mut at)?;
+            layout.prefix_len = varint::read_bytes(body, &mut at)?.len();
+            layout.prefix_at = at - layout.prefix_len;
         }
-        page.explicit_ids = flags & IDS_EXPLICIT != 0;
+        layout.explicit_ids = flags & IDS_EXPLICIT != 0;
         if flags & HAS_FIRST_ID != 0 {
-            page.first_id = varint::read(body, &mut at)?;
+            layout.first_id = varint::read(body, &mut at)?;
         }
         if flags & HAS_NEXT_ID != 0 {
-            page.next_id = Some(varint::read(body, &mut at)?);
+            layout.next_id = Some(varint::read(body, &mut at)?);
         }
-        let offsets_len = page.count.saturating_sub(1).checked_mul(page.width)?;
-        page.offsets = body.get(at..at.checked_add(offsets_len)?)?;
-        page.entries = &body[at + offsets_len..];
-        Some(page)
+        layout.offsets_at = at;
+        let offsets_len = layout.count.saturating_sub(1).checked_mul(layout.width)?;
+        layout.entries_at = at.checked_add(offsets_len)?;
+        (layout.entries_at <= body.len()).then_some(Page { layout, body })
+    }
+
+    /// The page that was parsed to this layout, over the same bytes.
+    #[inline]
+    pub fn with_layout(layout: Layout, body: &'a [u8]) -> Page<'a> {
+        Page { layout, body }
+    }
+
+    /// Number of entries.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.layout.count
+    }
+
+    /// Bytes that all keys start with.
+    #[inline]
+    pub fn prefix(&self) -> &'a [u8] {
+        &self.body[self.layout.prefix_at..self.layout.prefix_at + self.layout.prefix_len]
     }
 
     #[inline]
     fn offset(&self, index: usize) -> Option<usize> {
         if index == 0 {
-            return Some(0);
+            return Some(self.layout.entries_at);
         }
-        if index == self.count {
-            return Some(self.entries.len());
+        if index == self.layout.count {
+            return Some(self.body.len());
         }
-        let at = (index - 1) * self.width;
-        Some(match self.width {
-            1 => usize::from(*self.offsets.get(at)?),
-            2 => usize::from(u16::from_le_bytes(*self.offsets.get(at..)?.first_chunk()?)),
-            _ => u32::from_le_bytes(*self.offsets.get(at..)?.first_chunk()?) as usize,
-        })
+        let at = self.layout.offsets_at + (index - 1) * self.layout.width;
+        let offset = match self.layout.width {
+            1 => usize::from(*self.body.get(at)?),
+            2 => usize::from(u16::from_le_bytes(*self.body.get(at..)?.first_chunk()?)),
+            _ => u32::from_le_bytes(*self.body.get(at..)?.first_chunk()?) as usize,
+        };
+        Some(self.layout.entries_at + offset)
     }
 
     #[inline]
     fn raw(&self, index: usize) -> Option<&'a [u8]> {
-        self.entries.get(self.offset(index)?..self.offset(index + 1)?)
+        if index >= self.layout.count {
+            return None;
+        }
+        self.body.get(self.offset(index)?..self.offset(index + 1)?)
     }
 
     /// The key of an entry without the common prefix, and its value.
@@ -116,8 +148,8 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn element(&self, index: usize) -> Option<(u64, &'a [u8])> {
         let raw = self.raw(index)?;
-        if !self.explicit_ids {
-            return Some((self.first_id.checked_add(index as u64)?, raw));
+        if !self.layout.explicit_ids {
+            return Some((self.layout.first_id.checked_add(index as u64)?, raw));
         }
         let mut at = 0;
         let id = varint::read(raw, &mut at)?;
@@ -127,7 +159,7 @@ impl<'a> Page<'a> {
     /// The value of an entry, map or list.
     #[inline]
     pub fn value(&self, index: usize) -> Option<&'a [u8]> {
-        match self.container {
+        match self.layout.container {
             Container::Map => Some(self.suffix_and_value(index)?.1),
             Container::List => Some(self.element(index)?.1),
         }
@@ -136,7 +168,7 @@ impl<'a> Page<'a> {
     /// Appends the whole key of an entry.
     pub fn key_into(&self, index: usize, out: &mut Vec<u8>) -> Option<()> {
         let (suffix, _) = self.suffix_and_value(index)?;
-        out.extend_from_slice(self.prefix);
+        out.extend_from_slice(self.prefix());
         out.extend_from_slice(suffix);
         Some(())
     }
@@ -144,13 +176,15 @@ impl<'a> Page<'a> {
     /// Binary search for an encoded key: `Ok(index)` when it is there, `Err(index)` where it would be.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Option<Result<usize, usize>> {
-        if self.count == 0 {
+        let count = self.layout.count;
+        if count == 0 {
             return Some(Err(0));
         }
-        let Some(wanted) = key.strip_prefix(self.prefix) else {
-            return Some(Err(if key < self.prefix { 0 } else { self.count }));
+        let prefix = self.prefix();
+        let Some(wanted) = key.strip_prefix(prefix) else {
+            return Some(Err(if key < prefix { 0 } else { count }));
         };
-        let (mut low, mut high) = (0, self.count);
+        let (mut low, mut high) = (0, count);
         while low < high {
             let middle = (low + high) / 2;
             let (suffix, _) = self.suffix_and_value(middle)?;
@@ -165,12 +199,13 @@ impl<'a> Page<'a> {
 
     /// The id that a new element gets: stored, or one above the largest.
     pub fn next_id_or_derived(&self) -> Option<u64> {
-        match self.next_id {
+        let Layout { count, first_id, .. } = self.layout;
+        match self.layout.next_id {
             Some(id) => Some(id),
-            None if !self.explicit_ids => self.first_id.checked_add(self.count as u64),
+            None if !self.layout.explicit_ids => first_id.checked_add(count as u64),
             None => {
                 let mut next = 0;
-                for index in 0..self.count {
+                for index in 0..count {
                     next = next.max(self.element(index)?.0.checked_add(1)?);
                 }
                 Some(next)
@@ -345,7 +380,7 @@ mod tests {
         for n in [0, 1, 2, 3, 300] {
             let body = map_body(&keys[..n]);
             let page = Page::parse(Container::Map, &body).expect("parses");
-            assert_eq!(page.count, n);
+            assert_eq!(page.count(), n);
             for (i, key) in keys[..n].iter().enumerate() {
                 assert_eq!(page.search(key), Some(Ok(i)));
                 assert_eq!(page.value(i), Some(*key));
@@ -407,7 +442,7 @@ mod tests {
                 for container in [Container::Map, Container::List] {
                     if let Some(page) = Page::parse(container, &bad) {
                         let _ = page.search(b"ab");
-                        for index in 0..page.count.min(10) {
+                        for index in 0..page.count().min(10) {
                             let _ = (
                                 page.value(index),
                                 page.element(index),

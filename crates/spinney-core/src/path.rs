@@ -66,10 +66,23 @@ impl FromStr for Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.is_empty() {
-            true => "the root",
-            false => &self.0,
-        })
+        Display(self).fmt(f)
+    }
+}
+
+/// Shows a path in messages: in backticks, or `the root`.
+pub struct Display<'a>(pub &'a str);
+
+impl fmt::Display for Display<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => f.write_str("the root"),
+            path if path.len() > 200 => {
+                let cut = (0..=200).rev().find(|&at| path.is_char_boundary(at)).unwrap_or(0);
+                write!(f, "`{}…`", &path[..cut])
+            }
+            path => write!(f, "`{path}`"),
+        }
     }
 }
 

@@ -1,0 +1,642 @@
+//! Reading the tree at one state: paths, members in order, whole values.
+//!
+//! A [`View`] turns engine records into nodes. It knows nothing of pending edits, and never
+//! recurses: cursors stack.
+
+use std::borrow::Cow;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use crate::backend::{Direction, Records, Snapshot, TreeId};
+use crate::counts::CountTree;
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::layout::{RecordKind, prefix};
+use crate::limits::DEPTH_MAX;
+use crate::node::{self, Annotated, Long, LongForm, Node};
+use crate::page::{Layout, Page};
+use crate::path;
+use crate::rank;
+use crate::record::{ContainerHead, Head, damaged, unseal};
+use crate::separator;
+use crate::varint;
+use crate::visit::{Container, Scalar, Text, Visitor};
+
+/// Bytes of a record, borrowed from the snapshot or shared; cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Bytes<'s> {
+    /// The engine's own memory.
+    Borrowed(&'s [u8]),
+    /// A copy.
+    Shared(Arc<[u8]>),
+}
+
+impl std::ops::Deref for Bytes<'_> {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Borrowed(bytes) => bytes,
+            Bytes::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl<'s> From<Cow<'s, [u8]>> for Bytes<'s> {
+    #[inline]
+    fn from(bytes: Cow<'s, [u8]>) -> Bytes<'s> {
+        match bytes {
+            Cow::Borrowed(bytes) => Bytes::Borrowed(bytes),
+            Cow::Owned(bytes) => Bytes::Shared(bytes.into()),
+        }
+    }
+}
+
+/// An encoded node where it is stored.
+#[derive(Clone, Debug)]
+pub struct Slot<'s> {
+    /// The tree that its ids belong to.
+    pub tree: TreeId,
+    bytes: Bytes<'s>,
+    range: Range<usize>,
+}
+
+impl<'s> Slot<'s> {
+    /// A node in memory of its own.
+    pub fn owned(tree: TreeId, bytes: &[u8]) -> Slot<'static> {
+        Slot { tree, bytes: Bytes::Shared(bytes.into()), range: 0..bytes.len() }
+    }
+
+    /// The encoded node, metadata included.
+    #[inline]
+    pub fn encoded(&self) -> &[u8] {
+        &self.bytes[self.range.clone()]
+    }
+
+    /// The node with its metadata.
+    ///
+    /// # Errors
+    /// `Corrupted` when the bytes are not one node.
+    #[inline]
+    pub fn read(&self) -> Result<Annotated<'_>> {
+        node::read(self.encoded()).ok_or_else(damaged_node)
+    }
+}
+
+#[cold]
+fn damaged_node() -> Error {
+    Error::corrupted("a stored node does not read; run `check` to find what is damaged")
+}
+
+#[cold]
+fn damaged_page() -> Error {
+    Error::corrupted("a stored page does not read; run `check` to find what is damaged")
+}
+
+/// The state of a store as nodes.
+#[derive(Clone, Copy)]
+pub struct View<'s> {
+    /// The state of the engine.
+    pub snapshot: &'s dyn Snapshot,
+    /// The engine's longest key, which decides where separators are cut.
+    pub key_len_max: usize,
+}
+
+impl<'s> View<'s> {
+    /// The store's root: the catalogue's root node, an empty map in a new store.
+    pub fn root(&self) -> Result<Slot<'s>> {
+        Ok(self.tree_root(0)?.unwrap_or_else(|| {
+            let mut empty = Vec::new();
+            node::write_inline(Container::Map, &[], &mut empty);
+            Slot::owned(0, &empty)
+        }))
+    }
+
+    /// The root node of a tree; `None` where there is none.
+    #[inline]
+    pub fn tree_root(&self, tree: TreeId) -> Result<Option<Slot<'s>>> {
+        Ok(Head::root(self.snapshot, tree)?.filter(|(record, at)| *at < record.len()).map(
+            |(record, at)| {
+                let range = at..record.len();
+                Slot { tree, bytes: record.into(), range }
+            },
+        ))
+    }
+
+    /// The node at a path; `None` when there is none.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a malformed path, `Corrupted` for damage on the way.
+    ///
+    /// # Complexity
+    /// O(d log n) for depth d: one engine lookup for each container in pages on the way.
+    pub fn resolve(&self, path: &str) -> Result<Option<Slot<'s>>> {
+        path::check(path)?;
+        let located = || {
+            let mut slot = self.root()?;
+            for segment in path::segments(path) {
+                match self.member(&slot, &segment)? {
+                    Some(member) => slot = member,
+                    None => return Ok(None),
+                }
+            }
+            Ok(Some(slot))
+        };
+        located().map_err(|error: Error| error.at(crate::path::Display(path)))
+    }
+
+    /// The member of a container that a path segment names, followed into the tree it may refer to.
+    #[inline]
+    pub fn member(&self, slot: &Slot<'s>, segment: &str) -> Result<Option<Slot<'s>>> {
+        let found = match slot.read()?.node {
+            Node::Inline(Container::Map, _) | Node::Paged(Container::Map, _) => {
+                let mut key = Vec::with_capacity(segment.len() + 1);
+                Key::new(segment).encode(&mut key);
+                self.map_member(slot, &key)?
+            }
+            Node::Inline(Container::List, _) | Node::Paged(Container::List, _) => {
+                match path::position(segment) {
+                    Some(position) => self.element(slot, position)?,
+                    None => None,
+                }
+            }
+            _ => None,
+        };
+        found.map(|member| self.follow(member)).transpose()
+    }
+
+    /// The root of the tree that a catalogue entry refers to; any other node as it is.
+    #[inline]
+    pub fn follow(&self, slot: Slot<'s>) -> Result<Slot<'s>> {
+        match slot.read()?.node {
+            Node::Tree(tree) => self
+                .tree_root(tree)?
+                .ok_or_else(|| Error::corrupted(format!("the root of tree {tree} is missing"))),
+            _ => Ok(slot),
+        }
+    }
+
+    /// The value of an encoded key in a map.
+    pub fn map_member(&self, slot: &Slot<'s>, key: &[u8]) -> Result<Option<Slot<'s>>> {
+        let tree = slot.tree;
+        let (bytes, body) = match slot.read()?.node {
+            Node::Inline(_, body) => {
+                (slot.bytes.clone(), slot.range.end - body.len()..slot.range.end)
+            }
+            Node::Paged(_, id) => {
+                let page = separator::page_of(self, tree, id, key)?;
+                (page.bytes, page.body)
+            }
+            _ => return Ok(None),
+        };
+        let page = Page::parse(Container::Map, &bytes[body]).ok_or_else(damaged_page)?;
+        match page.search(key).ok_or_else(damaged_page)? {
+            Err(_) => Ok(None),
+            Ok(index) => {
+                let value = page.value(index).ok_or_else(damaged_page)?;
+                let range = range_in(&bytes, value);
+                Ok(Some(Slot { tree, range, bytes }))
+            }
+        }
+    }
+
+    /// The element of a list at a position.
+    pub fn element(&self, slot: &Slot<'s>, position: u64) -> Result<Option<Slot<'s>>> {
+        let tree = slot.tree;
+        let (bytes, body, index) = match slot.read()?.node {
+            Node::Inline(_, body) => {
+                (slot.bytes.clone(), slot.range.end - body.len()..slot.range.end, position)
+            }
+            Node::Paged(_, id) => {
+                let head = ContainerHead::load(self.snapshot, tree, id)?;
+                if position >= head.count {
+                    return Ok(None);
+                }
+                let mut counts = open_counts(tree, id, &head)?;
+                let Some((rank, index)) = counts.find(self.snapshot, position)? else {
+                    return Ok(None);
+                };
+                let page = self.list_page(tree, id, rank)?;
+                (page.bytes, page.body, index)
+            }
+            _ => return Ok(None),
+        };
+        let page = Page::parse(Container::List, &bytes[body]).ok_or_else(damaged_page)?;
+        match usize::try_from(index).ok().filter(|&index| index < page.count()) {
+            None => Ok(None),
+            Some(index) => {
+                let value = page.value(index).ok_or_else(damaged_page)?;
+                let range = range_in(&bytes, value);
+                Ok(Some(Slot { tree, range, bytes }))
+            }
+        }
+    }
+
+    /// The page of a list that has a rank.
+    pub fn list_page(&self, tree: TreeId, id: u64, rank: rank::Rank) -> Result<PageRecord<'s>> {
+        let mut key = prefix(tree, RecordKind::Page, id).to_vec();
+        rank::write(rank, &mut key);
+        let record = self.snapshot.get(&key)?.ok_or_else(|| damaged(&key, "it is missing"))?;
+        PageRecord::open(&key, record)
+    }
+
+    /// How many members a container has; `None` for a node that is none.
+    ///
+    /// # Complexity
+    /// O(1).
+    pub fn count(&self, slot: &Slot<'s>) -> Result<Option<u64>> {
+        Ok(match slot.read()?.node {
+            Node::Inline(container, body) => {
+                Some(Page::parse(container, body).ok_or_else(damaged_page)?.count() as u64)
+            }
+            Node::Paged(_, id) => Some(ContainerHead::load(self.snapshot, slot.tree, id)?.count),
+            _ => None,
+        })
+    }
+
+    /// A long value, read from its chunks.
+    pub fn long(&self, tree: TreeId, long: Long) -> Result<Vec<u8>> {
+        let start = prefix(tree, RecordKind::Chunk, long.id);
+        let end = prefix(tree, RecordKind::Chunk, long.id + 1);
+        let bounds = (Bound::Included(&start[..]), Bound::Excluded(&end[..]));
+        let mut out = Vec::with_capacity(usize::try_from(long.len).unwrap_or(0).min(1 << 20));
+        for (index, record) in self.snapshot.range(bounds, Direction::Forward)?.enumerate() {
+            let (key, value) = record?;
+            if key[start.len()..] != (index as u32).to_be_bytes() {
+                return Err(damaged(&key, "a chunk before it is missing"));
+            }
+            out.extend_from_slice(&value[unseal(&key, &value)?..]);
+        }
+        match out.len() as u64 == long.len {
+            true => Ok(out),
+            false => Err(damaged(&start, "its chunks are not as long as the value")),
+        }
+    }
+
+    /// Calls `scalar` with a long value.
+    fn visit_long(
+        &self,
+        tree: TreeId,
+        long: Long,
+        visitor: &mut (impl Visitor + ?Sized),
+    ) -> Result<()> {
+        let bytes = self.long(tree, long)?;
+        let text = || {
+            std::str::from_utf8(&bytes)
+                .map_err(|_| Error::corrupted(format!("the long text {} is not UTF-8", long.id)))
+        };
+        visitor.scalar(match long.form {
+            LongForm::Bytes => Scalar::Bytes(&bytes),
+            LongForm::PlainText => Scalar::String(Text { text: text()?, plain: true }),
+            LongForm::EscapedText => Scalar::String(Text { text: text()?, plain: false }),
+        })
+    }
+
+    /// A cursor before the first member of a container; `None` for a node that is none.
+    pub fn cursor(&self, slot: &Slot<'s>) -> Result<Option<Cursor<'s>>> {
+        let slot = &self.follow(slot.clone())?;
+        Ok(match slot.read()?.node {
+            Node::Inline(container, body) => {
+                let start = slot.range.end - body.len();
+                Some(Cursor::inline(
+                    slot.tree,
+                    container,
+                    slot.bytes.clone(),
+                    start..slot.range.end,
+                )?)
+            }
+            Node::Paged(container, id) => {
+                let start = prefix(slot.tree, RecordKind::Page, id);
+                Some(self.paged_cursor(slot.tree, container, id, Bound::Included(&start))?)
+            }
+            _ => None,
+        })
+    }
+
+    fn paged_cursor(
+        &self,
+        tree: TreeId,
+        container: Container,
+        id: u64,
+        from: Bound<&[u8]>,
+    ) -> Result<Cursor<'s>> {
+        let end = prefix(tree, RecordKind::Page, id + 1);
+        let pages = self.snapshot.range((from, Bound::Excluded(&end)), Direction::Forward)?;
+        let empty = Page::parse(container, &[]).expect("the empty body parses").layout;
+        Ok(Cursor {
+            tree,
+            container,
+            bytes: Bytes::Borrowed(&[]),
+            body: 0..0,
+            layout: empty,
+            index: 0,
+            pages: Some(pages),
+        })
+    }
+
+    /// A cursor before the first member of a map whose key is not before `key`.
+    pub fn cursor_from_key(&self, slot: &Slot<'s>, key: &[u8]) -> Result<Option<Cursor<'s>>> {
+        let slot = &self.follow(slot.clone())?;
+        let mut cursor = match slot.read()?.node {
+            Node::Paged(Container::Map, id) => {
+                let page = separator::page_of(self, slot.tree, id, key)?;
+                let mut cursor =
+                    self.paged_cursor(slot.tree, Container::Map, id, Bound::Excluded(&page.key))?;
+                cursor.enter(page.bytes, page.body)?;
+                cursor
+            }
+            Node::Inline(Container::Map, _) => match self.cursor(slot)? {
+                Some(cursor) => cursor,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        let page = Page::with_layout(cursor.layout, &cursor.bytes[cursor.body.clone()]);
+        cursor.index = match page.search(key).ok_or_else(damaged_page)? {
+            Ok(index) | Err(index) => index,
+        };
+        Ok(Some(cursor))
+    }
+
+    /// A cursor before the element of a list at a position.
+    pub fn cursor_from_position(
+        &self,
+        slot: &Slot<'s>,
+        position: u64,
+    ) -> Result<Option<Cursor<'s>>> {
+        let slot = &self.follow(slot.clone())?;
+        match slot.read()?.node {
+            Node::Inline(Container::List, _) => {
+                let mut cursor = self.cursor(slot)?.expect("a list has a cursor");
+                cursor.index =
+                    usize::try_from(position).unwrap_or(usize::MAX).min(cursor.layout.count);
+                Ok(Some(cursor))
+            }
+            Node::Paged(Container::List, id) => {
+                let head = ContainerHead::load(self.snapshot, slot.tree, id)?;
+                let mut counts = open_counts(slot.tree, id, &head)?;
+                let Some((rank, index)) = counts.find(self.snapshot, position.min(head.count))?
+                else {
+                    return self.cursor(slot);
+                };
+                let page = self.list_page(slot.tree, id, rank)?;
+                let from = Bound::Excluded(&page.key[..]);
+                let mut cursor = self.paged_cursor(slot.tree, Container::List, id, from)?;
+                cursor.enter(page.bytes, page.body)?;
+                cursor.index = (index as usize).min(cursor.layout.count);
+                Ok(Some(cursor))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Drives `visitor` over a node and all below it, in order.
+    ///
+    /// # Errors
+    /// `Corrupted` naming the path of the damage below `slot`; whatever the visitor returns.
+    pub fn walk(&self, slot: &Slot<'s>, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
+        let mut stack: Vec<Cursor<'s>> = Vec::new();
+        let walked = self.walk_with(slot, visitor, &mut stack);
+        walked.map_err(|error| match error.kind() {
+            crate::ErrorKind::Corrupted => error.at(format_args!("at {} below it", trail(&stack))),
+            _ => error,
+        })
+    }
+
+    fn walk_with(
+        &self,
+        slot: &Slot<'s>,
+        visitor: &mut (impl Visitor + ?Sized),
+        stack: &mut Vec<Cursor<'s>>,
+    ) -> Result<()> {
+        let mut key = Vec::new();
+        if let Some(cursor) = self.visit_node(slot, visitor)? {
+            stack.push(cursor);
+        }
+        while let Some(cursor) = stack.last_mut() {
+            if !cursor.advance()? {
+                visitor.close()?;
+                stack.pop();
+                continue;
+            }
+            if cursor.container == Container::Map {
+                visitor.key(cursor.key(&mut key)?)?;
+            }
+            let encoded = &cursor.bytes[cursor.value_range()?];
+            let annotated = node::read(encoded).ok_or_else(damaged_node)?;
+            if let (Node::Scalar(scalar), []) = (annotated.node, annotated.meta) {
+                visitor.scalar(scalar)?;
+                continue;
+            }
+            let member = cursor.slot()?;
+            if let Some(below) = self.visit_node(&member, visitor)? {
+                if stack.len() >= 2 * DEPTH_MAX {
+                    return Err(Error::corrupted("the tree is deeper than it can be"));
+                }
+                stack.push(below);
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the visitor for one node; a container is opened and its cursor returned.
+    fn visit_node(
+        &self,
+        slot: &Slot<'s>,
+        visitor: &mut (impl Visitor + ?Sized),
+    ) -> Result<Option<Cursor<'s>>> {
+        let Annotated { meta, node } = slot.read()?;
+        for entry in node::meta_entries(meta) {
+            let (name, value) = entry.ok_or_else(damaged_node)?;
+            visitor.meta(name, value)?;
+        }
+        match node {
+            Node::Scalar(scalar) => visitor.scalar(scalar).map(|()| None),
+            Node::Long(long) => self.visit_long(slot.tree, long, visitor).map(|()| None),
+            Node::Tree(_) => {
+                let root = self.follow(slot.clone())?;
+                match root.read()?.node {
+                    Node::Tree(_) => Err(Error::corrupted("a tree's root refers to a tree")),
+                    _ => self.visit_node(&root, visitor),
+                }
+            }
+            Node::Inline(container, _) | Node::Paged(container, _) => {
+                visitor.open(container)?;
+                self.cursor(slot)
+            }
+        }
+    }
+}
+
+/// The count tree of a list in pages.
+pub fn open_counts(tree: TreeId, id: u64, head: &ContainerHead) -> Result<CountTree> {
+    CountTree::open(tree, id, head.height, &head.counts)
+        .ok_or_else(|| damaged(&ContainerHead::key(tree, id), "its counts do not read"))
+}
+
+/// Where `part`, a slice of `bytes`, lies in it.
+#[inline]
+fn range_in(bytes: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr() as usize - bytes.as_ptr() as usize;
+    start..start + part.len()
+}
+
+/// The path that a stack of cursors stands at.
+fn trail(stack: &[Cursor<'_>]) -> crate::Path {
+    let mut path = crate::Path::root();
+    for cursor in stack {
+        match cursor.segment() {
+            Some(segment) => path.push(&segment),
+            None => break,
+        }
+    }
+    path
+}
+
+/// A page record, checked and taken apart.
+#[derive(Clone, Debug)]
+pub struct PageRecord<'s> {
+    /// The engine key.
+    pub key: Vec<u8>,
+    /// The record.
+    pub bytes: Bytes<'s>,
+    /// Where the page body lies in it.
+    pub body: Range<usize>,
+    /// Where the whole separator lies, when the key holds only its beginning.
+    pub separator: Option<Range<usize>>,
+}
+
+/// The header bit of a page whose separator does not fit its key.
+pub const PAGE_CUT: u8 = 1;
+
+impl<'s> PageRecord<'s> {
+    /// Checks the record under a key.
+    ///
+    /// # Errors
+    /// `Corrupted` when the checksum or the header does not read.
+    #[inline]
+    pub fn open(key: &[u8], record: Cow<'s, [u8]>) -> Result<PageRecord<'s>> {
+        let mut at = unseal(key, &record)?;
+        let mut separator = None;
+        match record.get(at) {
+            Some(0) => at += 1,
+            Some(&PAGE_CUT) => {
+                at += 1;
+                let len = varint::read_bytes(&record, &mut at)
+                    .ok_or_else(|| damaged(key, "its separator does not read"))?
+                    .len();
+                separator = Some(at - len..at);
+            }
+            _ => return Err(damaged(key, "its header does not read")),
+        }
+        let body = at..record.len();
+        Ok(PageRecord { key: key.to_vec(), bytes: record.into(), body, separator })
+    }
+
+    /// The page.
+    pub fn page(&self, container: Container) -> Result<Page<'_>> {
+        Page::parse(container, &self.bytes[self.body.clone()])
+            .ok_or_else(|| damaged(&self.key, "its page does not read"))
+    }
+}
+
+/// A place between the members of a container; [`Cursor::advance`] moves to the next.
+pub struct Cursor<'s> {
+    tree: TreeId,
+    container: Container,
+    bytes: Bytes<'s>,
+    body: Range<usize>,
+    layout: Layout,
+    /// One above the member it stands at.
+    index: usize,
+    pages: Option<Records<'s>>,
+}
+
+impl<'s> Cursor<'s> {
+    fn inline(
+        tree: TreeId,
+        container: Container,
+        bytes: Bytes<'s>,
+        body: Range<usize>,
+    ) -> Result<Cursor<'s>> {
+        let layout = Page::parse(container, &bytes[body.clone()]).ok_or_else(damaged_page)?.layout;
+        Ok(Cursor { tree, container, bytes, body, layout, index: 0, pages: None })
+    }
+
+    fn enter(&mut self, bytes: Bytes<'s>, body: Range<usize>) -> Result<()> {
+        self.layout =
+            Page::parse(self.container, &bytes[body.clone()]).ok_or_else(damaged_page)?.layout;
+        (self.bytes, self.body, self.index) = (bytes, body, 0);
+        Ok(())
+    }
+
+    /// Moves to the next member; false when there is none.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        while self.index >= self.layout.count {
+            let Some(record) = self.pages.as_mut().and_then(Iterator::next) else {
+                return Ok(false);
+            };
+            let (key, value) = record?;
+            let page = PageRecord::open(&key, value)?;
+            self.enter(page.bytes, page.body)?;
+        }
+        self.index += 1;
+        Ok(true)
+    }
+
+    #[inline]
+    fn page(&self) -> Page<'_> {
+        Page::with_layout(self.layout, &self.bytes[self.body.clone()])
+    }
+
+    #[inline]
+    fn value_range(&self) -> Result<Range<usize>> {
+        let value = self.page().value(self.index - 1).ok_or_else(damaged_page)?;
+        Ok(range_in(&self.bytes, value))
+    }
+
+    /// The node that it stands at.
+    pub fn slot(&self) -> Result<Slot<'s>> {
+        Ok(Slot { tree: self.tree, bytes: self.bytes.clone(), range: self.value_range()? })
+    }
+
+    /// The key that it stands at, in a map; `buffer` holds it where it is not in one piece.
+    #[inline]
+    pub fn key<'k>(&'k self, buffer: &'k mut Vec<u8>) -> Result<Key<'k>> {
+        let page = self.page();
+        let (suffix, _) = page.suffix_and_value(self.index - 1).ok_or_else(damaged_page)?;
+        let encoded = match page.prefix() {
+            [] => suffix,
+            prefix => {
+                buffer.clear();
+                buffer.extend_from_slice(prefix);
+                buffer.extend_from_slice(suffix);
+                &buffer[..]
+            }
+        };
+        Key::decode(encoded).ok_or_else(damaged_page)
+    }
+
+    /// The id that it stands at, in a list.
+    pub fn id(&self) -> Result<u64> {
+        Ok(self.page().element(self.index - 1).ok_or_else(damaged_page)?.0)
+    }
+
+    /// What it runs over.
+    pub fn container(&self) -> Container {
+        self.container
+    }
+
+    /// The path segment that it stands at, for errors; a position only where it is cheap to know.
+    fn segment(&self) -> Option<String> {
+        if self.index == 0 || self.index > self.layout.count {
+            return None;
+        }
+        match self.container {
+            Container::Map => Some(self.key(&mut Vec::new()).ok()?.to_string()),
+            Container::List if self.pages.is_none() => Some((self.index - 1).to_string()),
+            Container::List => Some(format!("(element id {})", self.id().ok()?)),
+        }
+    }
+}
