@@ -1,1 +1,3 @@
 //! spinney-conformance
+
+#![forbid(unsafe_code)]

@@ -9,7 +9,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::layout::{head_key, head_revision, head_tree};
 
 /// Numbers the committed states of a store: 0 is the empty store.
 pub type Revision = u64;
@@ -55,6 +56,18 @@ pub type Records<'s> = Box<dyn Iterator<Item = Result<Record<'s>>> + 's>;
 
 /// Lower and upper bound of a range of keys.
 pub type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
+/// Whether no key can lie between the bounds; engines differ in what they make of such a range.
+pub fn is_empty_range(bounds: Bounds<'_>) -> bool {
+    match bounds {
+        (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+        (Bound::Included(lower), Bound::Excluded(upper))
+        | (Bound::Excluded(lower), Bound::Included(upper))
+        | (Bound::Excluded(lower), Bound::Excluded(upper)) => lower >= upper,
+        (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
+        _ => false,
+    }
+}
 
 /// One consistent state of the store.
 pub trait Snapshot: Send {
@@ -115,6 +128,75 @@ impl Batch {
             Change::DeleteRange(from, to) => from.len() + to.len(),
         };
         self.changes.iter().map(change_len).sum()
+    }
+
+    /// Whether the batch changes how the state is stored and not what it is.
+    ///
+    /// Such a batch read nothing that a user could have changed since, so it has no bases.
+    pub fn is_maintenance(&self) -> bool {
+        self.bases.is_empty()
+    }
+
+    /// Refuses what no backend of these capabilities may be given.
+    ///
+    /// # Errors
+    /// `LimitExceeded` when a key or the batch is too long, `InvalidInput` when a key is empty.
+    pub fn check_limits(&self, capabilities: &Capabilities) -> Result<()> {
+        for change in &self.changes {
+            let (Change::Put(key, _) | Change::Delete(key)) = change else { continue };
+            if key.is_empty() {
+                return Err(Error::invalid_input("commit: a key is empty; it needs a byte"));
+            }
+            if key.len() > capabilities.key_len_max {
+                let (len, max) = (key.len(), capabilities.key_len_max);
+                return Err(Error::limit_exceeded(format!(
+                    "commit: a key of {len} bytes is longer than {max}"
+                )));
+            }
+        }
+        let (len, max) = (self.len_bytes(), capabilities.commit_len_max);
+        if len > max {
+            return Err(Error::limit_exceeded(format!(
+                "commit: {len} bytes in one batch are more than {max}; build it in steps"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether the batch may follow `current`: no base has changed, and it makes the next revision.
+    ///
+    /// Every adapter of an engine that it can read answers `Conflict` when this is false.
+    ///
+    /// # Errors
+    /// Those of reading the heads; `InvalidInput` when maintenance would change a revision.
+    pub fn applies_to(&self, current: &dyn Snapshot) -> Result<bool> {
+        let head = |tree| head_revision(current.get(&head_key(tree))?.as_deref());
+        if self.is_maintenance() {
+            return match self.moves_a_head(head)? {
+                false => Ok(true),
+                true => Err(Error::invalid_input("commit: maintenance must not change a revision")),
+            };
+        }
+        if self.revision != current.revision()? + 1 {
+            return Ok(false);
+        }
+        for &(tree, base) in &self.bases {
+            if head(tree)? > base {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn moves_a_head(&self, head: impl Fn(TreeId) -> Result<Revision>) -> Result<bool> {
+        for change in &self.changes {
+            let Change::Put(key, value) = change else { continue };
+            let Some(tree) = head_tree(key) else { continue };
+            if head_revision(Some(value))? != head(tree)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -183,6 +265,6 @@ pub trait Backend: Send + Sync {
     /// `Unsupported` where the backend has nothing to copy.
     fn backup(&self, target: &std::path::Path) -> Result<()> {
         let _ = target;
-        Err(crate::error::Error::unsupported("this backend has no backup; export the tree instead"))
+        Err(Error::unsupported("this backend has no backup; export the tree instead"))
     }
 }

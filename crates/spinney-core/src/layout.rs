@@ -45,6 +45,13 @@ pub fn head_key(tree: TreeId) -> [u8; PREFIX_LEN] {
     prefix(tree, RecordKind::Head, 0)
 }
 
+/// The tree whose head record has this key; `None` for the key of any other record.
+#[inline]
+pub fn head_tree(key: &[u8]) -> Option<TreeId> {
+    let tree = TreeId::from_be_bytes(*key.first_chunk::<4>()?);
+    (key == head_key(tree)).then_some(tree)
+}
+
 /// The revision in a head record; 0 where there is none.
 ///
 /// # Errors

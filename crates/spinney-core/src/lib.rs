@@ -3,14 +3,18 @@
 //! The tree is written once, over ordered byte keys. This crate has no input or output, no engine,
 //! no threads of its own, no environment and no clock.
 
+#![forbid(unsafe_code)]
+
 pub mod backend;
 pub mod counts;
 pub mod error;
 pub mod key;
 pub mod layout;
 pub mod limits;
+pub mod memory;
 pub mod node;
 pub mod number;
+pub mod overlay;
 pub mod page;
 pub mod path;
 pub mod rank;
@@ -23,6 +27,7 @@ pub mod visit;
 
 pub use error::{Error, ErrorKind, Result};
 pub use key::Key;
+pub use memory::Memory;
 pub use number::{Num, Number};
 pub use path::Path;
 pub use value::{List, Map, Value};

@@ -1,1 +1,3 @@
 //! spinney-lab
+
+#![forbid(unsafe_code)]

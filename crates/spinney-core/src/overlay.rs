@@ -1,0 +1,313 @@
+//! Staged changes laid over a snapshot: a persistent ordered map of keys, each put or deleted.
+//!
+//! Cloning is O(1), so every snapshot takes the staged changes of its moment with it. It must not
+//! know who stages them or what is below: LMDB lays it over the engine, the memory backend over
+//! [`Nothing`].
+
+use std::borrow::Cow;
+use std::iter::Peekable;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use imbl::ordmap::RangedIter;
+use imbl::shared_ptr::DefaultSharedPtr;
+
+use crate::backend::{
+    Bounds, Change, Direction, Record, Records, Revision, Snapshot, is_empty_range,
+};
+use crate::error::Result;
+use crate::layout;
+
+/// A key of the overlay, shared by all its versions.
+pub type StagedKey = Arc<[u8]>;
+
+/// What is staged for a key: a value, or its absence.
+pub type Staged = Option<Arc<[u8]>>;
+
+/// An ordered map of staged changes.
+///
+/// # Complexity
+/// O(1) to clone and drop a shared one, O(log n) a change; a change copies the nodes that a clone
+/// still shares, at most 16 entries a level.
+#[derive(Clone, Default)]
+pub struct Overlay {
+    entries: OrdMap<StagedKey, Staged>,
+}
+
+impl Overlay {
+    /// Whether nothing is staged.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The keys that are staged, deleted ones included.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Stages a value, or with `None` the absence of one.
+    #[inline]
+    pub fn stage(&mut self, key: StagedKey, staged: Staged) {
+        self.entries.insert(key, staged);
+    }
+
+    /// Takes a key out, so that what is below shows again.
+    pub fn forget(&mut self, key: &[u8]) {
+        self.entries.remove(key);
+    }
+
+    /// What is staged for a key; `None` when nothing is.
+    #[inline]
+    pub fn staged(&self, key: &[u8]) -> Option<&Staged> {
+        self.entries.get(key)
+    }
+
+    /// Everything staged, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&StagedKey, &Staged)> {
+        self.entries.iter()
+    }
+
+    /// The staged keys of a range, deleted ones included.
+    pub fn keys(
+        &self,
+        bounds: Bounds<'_>,
+        direction: Direction,
+    ) -> impl Iterator<Item = &StagedKey> {
+        let entries = (!is_empty_range(bounds)).then(|| self.staged_range(bounds, direction));
+        entries.into_iter().flatten().map(|(key, _)| key)
+    }
+
+    fn staged_range(&self, bounds: Bounds<'_>, direction: Direction) -> StagedRange<'_> {
+        StagedRange { entries: self.entries.range::<_, [u8]>(bounds), direction }
+    }
+
+    /// Stages a batch's changes; a range delete becomes a deletion of each key that it finds here
+    /// or in `base`.
+    ///
+    /// # Errors
+    /// Those of reading `base`.
+    pub fn apply(&mut self, changes: Vec<Change>, base: &dyn Snapshot) -> Result<()> {
+        for change in changes {
+            match change {
+                Change::Put(key, value) => self.stage(key.into(), Some(value)),
+                Change::Delete(key) => self.stage(key.into(), None),
+                Change::DeleteRange(from, to) => {
+                    let bounds = (Bound::Included(&*from), Bound::Excluded(&*to));
+                    let doomed: Vec<StagedKey> = self
+                        .range_over(base, bounds, Direction::Forward)?
+                        .map(|record| record.map(|(key, _)| StagedKey::from(&*key)))
+                        .collect::<Result<_>>()?;
+                    for key in doomed {
+                        self.stage(key, None);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same changes as point changes, each key once if it had to resolve a range.
+    ///
+    /// # Errors
+    /// Those of reading `base`.
+    pub fn expand(changes: Vec<Change>, base: &dyn Snapshot) -> Result<Vec<(StagedKey, Staged)>> {
+        if changes.iter().any(|change| matches!(change, Change::DeleteRange(..))) {
+            let mut overlay = Overlay::default();
+            overlay.apply(changes, base)?;
+            return Ok(overlay.entries.into_iter().collect());
+        }
+        let point = |change| match change {
+            Change::Put(key, value) => Some((key.into(), Some(value))),
+            Change::Delete(key) => Some((key.into(), None)),
+            Change::DeleteRange(..) => None,
+        };
+        Ok(changes.into_iter().filter_map(point).collect())
+    }
+
+    /// Lays the overlay over a snapshot.
+    pub fn over<S: Snapshot>(self, base: S) -> Layered<S> {
+        Layered { overlay: self, base }
+    }
+
+    fn get_over<'s>(&'s self, base: &'s dyn Snapshot, key: &[u8]) -> Result<Option<Cow<'s, [u8]>>> {
+        match self.entries.get(key) {
+            Some(staged) => Ok(staged.as_deref().map(Cow::Borrowed)),
+            None => base.get(key),
+        }
+    }
+
+    fn range_over<'s>(
+        &'s self,
+        base: &'s dyn Snapshot,
+        bounds: Bounds<'_>,
+        direction: Direction,
+    ) -> Result<Records<'s>> {
+        if is_empty_range(bounds) {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        if self.entries.is_empty() {
+            return base.range(bounds, direction);
+        }
+        Ok(Box::new(Merge {
+            staged: self.staged_range(bounds, direction).peekable(),
+            base: base.range(bounds, direction)?.peekable(),
+            direction,
+        }))
+    }
+
+    fn floor_over<'s>(
+        &'s self,
+        base: &'s dyn Snapshot,
+        lower: &[u8],
+        key: &[u8],
+    ) -> Result<Option<Record<'s>>> {
+        let bounds = (Bound::Included(lower), Bound::Included(key));
+        if is_empty_range(bounds) {
+            return Ok(None);
+        }
+        let nearest = self.entries.range::<_, [u8]>(bounds).next_back();
+        let Some((staged_key, staged)) = nearest else { return base.floor(lower, key) };
+        match staged {
+            // Nothing staged lies between here and `key`, so the base alone can come nearer.
+            Some(value) => match base.floor(lower, key)? {
+                Some(found) if *found.0 > **staged_key => Ok(Some(found)),
+                _ => Ok(Some((Cow::Borrowed(staged_key), Cow::Borrowed(value)))),
+            },
+            None => self.range_over(base, bounds, Direction::Backward)?.next().transpose(),
+        }
+    }
+}
+
+/// A snapshot with staged changes on top.
+pub struct Layered<S> {
+    overlay: Overlay,
+    base: S,
+}
+
+impl<S> Layered<S> {
+    /// The staged changes.
+    pub fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// The staged changes, to stage more.
+    pub fn overlay_mut(&mut self) -> &mut Overlay {
+        &mut self.overlay
+    }
+
+    /// The snapshot below.
+    pub fn base(&self) -> &S {
+        &self.base
+    }
+}
+
+impl<S: Snapshot> Snapshot for Layered<S> {
+    fn revision(&self) -> Result<Revision> {
+        layout::head_revision(self.get(&layout::head_key(0))?.as_deref())
+    }
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        self.overlay.get_over(&self.base, key)
+    }
+
+    fn range<'s>(&'s self, bounds: Bounds<'_>, direction: Direction) -> Result<Records<'s>> {
+        self.overlay.range_over(&self.base, bounds, direction)
+    }
+
+    fn floor(&self, lower: &[u8], key: &[u8]) -> Result<Option<Record<'_>>> {
+        self.overlay.floor_over(&self.base, lower, key)
+    }
+}
+
+/// The empty state.
+pub struct Nothing;
+
+impl Snapshot for Nothing {
+    fn revision(&self) -> Result<Revision> {
+        Ok(0)
+    }
+
+    fn get(&self, _key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        Ok(None)
+    }
+
+    fn range<'s>(&'s self, _: Bounds<'_>, _: Direction) -> Result<Records<'s>> {
+        Ok(Box::new(std::iter::empty()))
+    }
+
+    fn floor(&self, _lower: &[u8], _key: &[u8]) -> Result<Option<Record<'_>>> {
+        Ok(None)
+    }
+}
+
+/// The staged entries of a range, in either direction.
+struct StagedRange<'s> {
+    entries: RangedIter<'s, StagedKey, Staged, DefaultSharedPtr>,
+    direction: Direction,
+}
+
+impl<'s> Iterator for StagedRange<'s> {
+    type Item = (&'s StagedKey, &'s Staged);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.direction {
+            Direction::Forward => self.entries.next(),
+            Direction::Backward => self.entries.next_back(),
+        }
+    }
+}
+
+/// Both layers in order; of equal keys the staged one counts, and a staged absence hides both.
+struct Merge<'s> {
+    staged: Peekable<StagedRange<'s>>,
+    base: Peekable<Records<'s>>,
+    direction: Direction,
+}
+
+/// Which layer has the next key.
+enum Next {
+    Staged,
+    Base,
+    Both,
+}
+
+impl Merge<'_> {
+    fn next_layer(&mut self) -> Option<Next> {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let staged_key = match (self.staged.peek(), self.base.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => return Some(Next::Staged),
+            // An error of the base comes out before anything behind it.
+            (None, Some(_)) | (Some(_), Some(Err(_))) => return Some(Next::Base),
+            (Some((staged_key, _)), Some(Ok((base_key, _)))) => {
+                let order = (***staged_key).cmp(&**base_key);
+                if self.direction == Direction::Forward { order } else { order.reverse() }
+            }
+        };
+        Some(match staged_key {
+            Less => Next::Staged,
+            Equal => Next::Both,
+            Greater => Next::Base,
+        })
+    }
+}
+
+impl<'s> Iterator for Merge<'s> {
+    type Item = Result<Record<'s>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.next_layer()? {
+                Next::Base => return self.base.next(),
+                Next::Staged => {}
+                Next::Both => drop(self.base.next()),
+            }
+            if let (key, Some(value)) = self.staged.next()? {
+                return Some(Ok((Cow::Borrowed(key), Cow::Borrowed(value))));
+            }
+        }
+    }
+}
