@@ -268,3 +268,23 @@ pub trait Backend: Send + Sync {
         Err(Error::unsupported("this backend has no backup; export the tree instead"))
     }
 }
+
+impl<S: Snapshot + ?Sized> Snapshot for Box<S> {
+    fn revision(&self) -> Result<Revision> {
+        (**self).revision()
+    }
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        (**self).get(key)
+    }
+
+    fn range<'s>(&'s self, bounds: Bounds<'_>, direction: Direction) -> Result<Records<'s>> {
+        (**self).range(bounds, direction)
+    }
+
+    #[inline]
+    fn floor(&self, lower: &[u8], key: &[u8]) -> Result<Option<Record<'_>>> {
+        (**self).floor(lower, key)
+    }
+}

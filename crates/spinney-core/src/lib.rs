@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod build;
 pub mod counts;
 pub mod error;
+pub mod fill;
 pub mod key;
 pub mod layout;
 pub mod limits;
@@ -17,8 +19,11 @@ pub mod number;
 pub mod overlay;
 pub mod page;
 pub mod path;
+pub mod pending;
 pub mod rank;
+pub mod reclaim;
 pub mod record;
+pub mod scratch;
 pub mod separator;
 pub mod value;
 pub mod varint;

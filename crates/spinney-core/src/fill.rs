@@ -1,0 +1,248 @@
+//! Packing a run of entries into pages: greedy, in order, each page as full as it gets.
+//!
+//! It writes page records and, for lists, their counts. It does not know where the entries come from.
+
+use crate::backend::TreeId;
+use crate::counts::CountTree;
+use crate::error::{Error, Result};
+use crate::layout::{RecordKind, prefix};
+use crate::limits::COUNT_MAX;
+use crate::page::{self, Entry, Measure, common_prefix_len};
+use crate::pending::Pending;
+use crate::rank::{self, Rank};
+use crate::record::{ContainerHead, SEAL_LEN, seal};
+use crate::separator;
+use crate::varint;
+use crate::view::PAGE_CUT;
+use crate::visit::Container;
+
+/// Entries copied into one buffer, to become a page.
+#[derive(Default)]
+pub struct Run {
+    arena: Vec<u8>,
+    /// End of the key and of the value of each entry, and its element id.
+    ends: Vec<(usize, usize, u64)>,
+    measure: Measure,
+}
+
+impl Run {
+    /// Adds an entry behind the others.
+    #[inline]
+    pub fn push(&mut self, entry: Entry<'_>) {
+        self.measure = self.measured_with(&entry);
+        self.arena.extend_from_slice(entry.key);
+        let key_end = self.arena.len();
+        self.arena.extend_from_slice(entry.value);
+        self.ends.push((key_end, self.arena.len(), entry.id));
+    }
+
+    #[inline]
+    fn measured_with(&self, entry: &Entry<'_>) -> Measure {
+        let first = match self.ends.first() {
+            Some(&(key_end, ..)) => &self.arena[..key_end],
+            None => entry.key,
+        };
+        self.measure.with(first, entry)
+    }
+
+    /// An entry.
+    #[inline]
+    pub fn entry(&self, index: usize) -> Entry<'_> {
+        let start = if index == 0 { 0 } else { self.ends[index - 1].1 };
+        let (key_end, end, id) = self.ends[index];
+        Entry { key: &self.arena[start..key_end], id, value: &self.arena[key_end..end] }
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// At most this many bytes of page body.
+    pub fn body_len_max(&self) -> usize {
+        self.measure.body_len_max()
+    }
+
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.ends.clear();
+        self.measure = Measure::default();
+    }
+}
+
+/// The record of a page: seal, header, the whole separator when the key holds only a part, body.
+pub fn page_record<'a>(
+    container: Container,
+    key: &[u8],
+    cut_separator: Option<&[u8]>,
+    count: usize,
+    entry: impl Fn(usize) -> Entry<'a>,
+) -> Vec<u8> {
+    let mut record = vec![0; SEAL_LEN];
+    match cut_separator {
+        None => record.push(0),
+        Some(separator) => {
+            record.push(PAGE_CUT);
+            varint::write_bytes(separator, &mut record);
+        }
+    }
+    page::encode(container, count, entry, None, &mut record);
+    seal(key, &mut record);
+    record
+}
+
+/// Bytes of a page record before its body, when the separator is not cut.
+pub const PAGE_HEADER_LEN: usize = SEAL_LEN + 1;
+
+/// The shortest separator between two keys: above the first, at most the second.
+pub fn shortest_separator<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
+    &right[..(common_prefix_len(left, right) + 1).min(right.len())]
+}
+
+/// Fills the pages of a new container.
+pub struct Filler {
+    container: Container,
+    tree: TreeId,
+    id: u64,
+    run: Run,
+    total: u64,
+    next_id: u64,
+    /// The last key of the page before, in a map.
+    last_key: Option<Vec<u8>>,
+    /// The tie-break of the page before, while separators share the same cut.
+    last_cut: Option<(Vec<u8>, Rank)>,
+    last_rank: Rank,
+    counts: CountTree,
+    /// Whether finished pages may be written ahead of the commit.
+    ahead: bool,
+}
+
+impl Filler {
+    /// Starts a container under a new id.
+    pub fn new(container: Container, tree: TreeId, id: u64) -> Filler {
+        Filler {
+            container,
+            tree,
+            id,
+            run: Run::default(),
+            total: 0,
+            next_id: 0,
+            last_key: None,
+            last_cut: None,
+            last_rank: 0,
+            counts: CountTree::new(tree, id),
+            ahead: true,
+        }
+    }
+
+    /// Keeps all pages in memory until the commit.
+    pub fn without_writing_ahead(mut self) -> Filler {
+        self.ahead = false;
+        self
+    }
+
+    /// Sets the id that the list's next new element gets, when it is above all elements' ids.
+    pub fn set_next_id(&mut self, next_id: u64) {
+        self.next_id = self.next_id.max(next_id);
+    }
+
+    /// Adds an entry behind the others; map keys must ascend.
+    ///
+    /// # Errors
+    /// Those of writing ahead; `LimitExceeded` above [`COUNT_MAX`] members.
+    #[inline]
+    pub fn push(&mut self, pending: &mut Pending<'_>, entry: Entry<'_>) -> Result<()> {
+        let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
+        if !self.run.is_empty() && self.run.measured_with(&entry).body_len_max() > fits {
+            self.flush(pending)?;
+        }
+        self.run.push(entry);
+        self.total += 1;
+        self.next_id = self.next_id.max(entry.id + 1);
+        Ok(())
+    }
+
+    fn flush(&mut self, pending: &mut Pending<'_>) -> Result<()> {
+        if self.total > COUNT_MAX {
+            return Err(Error::limit_exceeded(format!(
+                "a container has more than {COUNT_MAX} members"
+            )));
+        }
+        let (key, cut) = match self.container {
+            Container::List => {
+                self.last_rank = rank::after(self.last_rank)
+                    .ok_or_else(|| Error::limit_exceeded("a list has no ranks left"))?;
+                let mut key = prefix(self.tree, RecordKind::Page, self.id).to_vec();
+                rank::write(self.last_rank, &mut key);
+                (key, None)
+            }
+            Container::Map => {
+                let separator = match &self.last_key {
+                    None => Vec::new(),
+                    Some(last) => shortest_separator(last, self.run.entry(0).key).to_vec(),
+                };
+                self.map_key(&separator, pending.sizes.key_len_max)
+            }
+        };
+        let run = &self.run;
+        let record =
+            page_record(self.container, &key, cut.as_deref(), run.len(), |index| run.entry(index));
+        pending.put(&key, &record);
+        match self.container {
+            Container::Map => self.last_key = Some(run.entry(run.len() - 1).key.to_vec()),
+            Container::List => {
+                self.counts.insert(pending.snapshot(), self.last_rank, run.len() as u64)?;
+            }
+        }
+        self.run.clear();
+        if self.ahead {
+            pending.write_ahead(self.tree)?;
+        }
+        Ok(())
+    }
+
+    /// The key of the next map page, and its separator when the key holds only a part.
+    fn map_key(&mut self, separator: &[u8], key_len_max: usize) -> (Vec<u8>, Option<Vec<u8>>) {
+        let fits = separator::len_max(key_len_max);
+        if separator.len() <= fits {
+            return (separator::page_key(self.tree, self.id, separator), None);
+        }
+        let tie = match &self.last_cut {
+            Some((same, tie)) if *same == separator[..fits] => {
+                rank::after(*tie).expect("fewer pages than ranks")
+            }
+            _ => rank::FIRST,
+        };
+        self.last_cut = Some((separator[..fits].to_vec(), tie));
+        let key = separator::cut_key(self.tree, self.id, separator, tie, key_len_max);
+        (key, Some(separator.to_vec()))
+    }
+
+    /// Writes what is left and the container's head.
+    ///
+    /// # Errors
+    /// As [`Filler::push`].
+    pub fn finish(mut self, pending: &mut Pending<'_>) -> Result<()> {
+        if !self.run.is_empty() || self.total == 0 {
+            self.flush(pending)?;
+        }
+        for (key, record) in self.counts.save() {
+            pending.put(&key, &record.expect("a new tree removes nothing"));
+        }
+        let (height, counts) = self.counts.root();
+        let head = ContainerHead {
+            container: self.container,
+            count: self.total,
+            next_id: self.next_id,
+            height,
+            counts,
+        };
+        pending.put(&ContainerHead::key(self.tree, self.id), &head.encode(self.tree, self.id));
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! Giving back what removed containers and long values held, in bounded steps.
+//!
+//! A queue entry names what is no longer referred to. Each step deletes some of its records and
+//! queues what they referred to, in one maintenance batch, so that a crash loses nothing and users
+//! never wait for it.
+
+use std::ops::Bound;
+
+use crate::backend::{Backend, Batch, Change, Direction, Outcome, Snapshot, TreeId};
+use crate::error::{Error, Result};
+use crate::layout::{PREFIX_LEN, RecordKind, prefix};
+use crate::node::{self, Node};
+use crate::page::Page;
+use crate::record::{SEAL_LEN, damaged, seal, unseal};
+use crate::varint;
+use crate::view::PageRecord;
+use crate::visit::Container;
+
+/// Records that one step deletes.
+pub const STEP_RECORDS_MAX: usize = 256;
+
+/// What a queue entry is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A container in pages.
+    Container(Container),
+    /// The chunks of a long value.
+    Chunks,
+    /// Everything under the ids from the entry's to `end`, excluded, with no need to look inside.
+    Ids {
+        /// One above the last id.
+        end: u64,
+    },
+}
+
+/// An entry of the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The tree that the id belongs to.
+    pub tree: TreeId,
+    /// The container, the chunks, or the first of the ids.
+    pub id: u64,
+    /// What to give back.
+    pub what: What,
+    /// Ids that the container still names but that have moved elsewhere.
+    pub except: Vec<u64>,
+}
+
+impl Item {
+    /// The engine key of the entry.
+    pub fn key(&self) -> [u8; PREFIX_LEN] {
+        prefix(self.tree, RecordKind::Reclaim, self.id)
+    }
+
+    /// The sealed record.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut record = vec![0; SEAL_LEN];
+        match self.what {
+            What::Container(Container::Map) => record.push(0),
+            What::Container(Container::List) => record.push(1),
+            What::Chunks => record.push(2),
+            What::Ids { end } => {
+                record.push(3);
+                varint::write(end, &mut record);
+            }
+        }
+        for &id in &self.except {
+            varint::write(id, &mut record);
+        }
+        seal(&self.key(), &mut record);
+        record
+    }
+
+    fn decode(key: &[u8], record: &[u8]) -> Result<Item> {
+        let mut at = unseal(key, record)?;
+        let mut read = || {
+            let (head, []) = key.split_first_chunk::<PREFIX_LEN>()? else { return None };
+            let tree = TreeId::from_be_bytes(*head.first_chunk()?);
+            let id = u64::from_be_bytes(*head.last_chunk()?);
+            let tag = *record.get(at)?;
+            at += 1;
+            let what = match tag {
+                0 => What::Container(Container::Map),
+                1 => What::Container(Container::List),
+                2 => What::Chunks,
+                3 => What::Ids { end: varint::read(record, &mut at)? },
+                _ => return None,
+            };
+            let mut except = Vec::new();
+            while at < record.len() {
+                except.push(varint::read(record, &mut at)?);
+            }
+            Some(Item { tree, id, what, except })
+        };
+        read().ok_or_else(|| damaged(key, "its fields do not read"))
+    }
+
+    /// The ranges of engine keys that belong to the entry.
+    fn ranges(&self) -> Vec<(RecordKind, u64)> {
+        match self.what {
+            What::Container(_) => {
+                vec![(RecordKind::Page, self.id + 1), (RecordKind::Count, self.id + 1)]
+            }
+            What::Chunks => vec![(RecordKind::Chunk, self.id + 1)],
+            What::Ids { end } => [RecordKind::Page, RecordKind::Count, RecordKind::Chunk]
+                .map(|kind| (kind, end))
+                .to_vec(),
+        }
+    }
+}
+
+/// What an encoded node refers to: containers in pages, long values and trees, looking into inline
+/// containers but not into pages. `None` for damaged bytes.
+pub fn references(encoded: &[u8], mut found: impl FnMut(Reference)) -> Option<()> {
+    let mut pending: Vec<&[u8]> = vec![encoded];
+    while let Some(encoded) = pending.pop() {
+        match node::read(encoded)?.node {
+            Node::Scalar(_) => {}
+            Node::Long(long) => found(Reference::Chunks(long.id)),
+            Node::Paged(container, id) => found(Reference::Container(container, id)),
+            Node::Tree(tree) => found(Reference::Tree(tree)),
+            Node::Inline(container, body) => {
+                let page = Page::parse(container, body)?;
+                for index in 0..page.count() {
+                    pending.push(page.value(index)?);
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+/// Something that lies outside the node that refers to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A container in pages.
+    Container(Container, u64),
+    /// A long value.
+    Chunks(u64),
+    /// Another tree.
+    Tree(TreeId),
+}
+
+impl Reference {
+    /// The queue entry for what it refers to; `None` for a tree, whose root the caller follows.
+    pub fn item(self, tree: TreeId, except: &[u64]) -> Option<Item> {
+        let (id, what) = match self {
+            Reference::Container(container, id) => (id, What::Container(container)),
+            Reference::Chunks(id) => (id, What::Chunks),
+            Reference::Tree(_) => return None,
+        };
+        (!except.contains(&id)).then(|| Item { tree, id, what, except: except.to_vec() })
+    }
+}
+
+/// Does one bounded step: deletes at most [`STEP_RECORDS_MAX`] records and queues what they
+/// referred to. Returns how many records it deleted; 0 when the queue of the given trees is empty.
+///
+/// # Errors
+/// Those of the backend; `Corrupted` when a page on the way is damaged.
+pub fn step(backend: &dyn Backend, trees: &[TreeId]) -> Result<usize> {
+    let guard = backend.write_guard(0)?;
+    let snapshot = backend.snapshot()?;
+    for &tree in trees {
+        if let Some(item) = first_item(&*snapshot, tree)? {
+            let (changes, deleted) = step_changes(&*snapshot, &item)?;
+            let batch = Batch { revision: snapshot.revision()?, changes, ..Batch::default() };
+            let outcome = backend.commit(batch)?;
+            drop(guard);
+            return match outcome {
+                Outcome::Committed(_) => Ok(deleted),
+                Outcome::Conflict => Err(Error::conflict("maintenance met a conflict")),
+            };
+        }
+    }
+    Ok(0)
+}
+
+fn first_item(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Option<Item>> {
+    let (from, to) =
+        (prefix(tree, RecordKind::Reclaim, 0), prefix(tree, RecordKind::Reclaim, u64::MAX));
+    let bounds = (Bound::Included(&from[..]), Bound::Included(&to[..]));
+    match snapshot.range(bounds, Direction::Forward)?.next().transpose()? {
+        Some((key, record)) => Item::decode(&key, &record).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn step_changes(snapshot: &dyn Snapshot, item: &Item) -> Result<(Vec<Change>, usize)> {
+    let mut changes = Vec::new();
+    let mut deleted = 0;
+    for (kind, end) in item.ranges() {
+        let (from, to) = (prefix(item.tree, kind, item.id), prefix(item.tree, kind, end));
+        let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+        for record in snapshot.range(bounds, Direction::Forward)? {
+            if deleted >= STEP_RECORDS_MAX {
+                return Ok((changes, deleted));
+            }
+            let (key, value) = record?;
+            if let (RecordKind::Page, What::Container(container)) = (kind, item.what) {
+                let page = PageRecord::open(&key, value)?;
+                queue_references(item, container, &page, &mut changes)?;
+            }
+            changes.push(Change::Delete((&*key).into()));
+            deleted += 1;
+        }
+    }
+    changes.push(Change::Delete((&item.key()[..]).into()));
+    Ok((changes, deleted.max(1)))
+}
+
+fn queue_references(
+    item: &Item,
+    container: Container,
+    record: &PageRecord<'_>,
+    changes: &mut Vec<Change>,
+) -> Result<()> {
+    let page = record.page(container)?;
+    let bad = || damaged(&record.key, "an entry does not read");
+    for index in 0..page.count() {
+        let value = page.value(index).ok_or_else(bad)?;
+        references(value, |reference| {
+            if let Some(below) = reference.item(item.tree, &item.except) {
+                changes.push(Change::Put((&below.key()[..]).into(), below.encode().into()));
+            }
+        })
+        .ok_or_else(bad)?;
+    }
+    Ok(())
+}
