@@ -52,7 +52,7 @@ struct Frame {
 
 enum Overflow {
     Runs(Box<dyn Scratch>, Vec<u64>),
-    Pages(u64, Filler),
+    Pages(u64, Box<Filler>),
 }
 
 /// The buffers of a [`Build`], to be used again.
@@ -86,6 +86,17 @@ impl Builder {
         self.frames.clear();
         self.key = None;
         self.meta.clear();
+        self.resume(pending, tree, depth, scratch)
+    }
+
+    /// Goes on with the value that [`Builder::build`] began.
+    pub fn resume<'a, 'b>(
+        &'a mut self,
+        pending: &'a mut Pending<'b>,
+        tree: TreeId,
+        depth: usize,
+        scratch: Option<&'a NewScratch<'a>>,
+    ) -> Build<'a, 'b> {
         Build { b: self, pending, tree, depth, scratch }
     }
 }
@@ -188,8 +199,10 @@ impl Build<'_, '_> {
             Container::List => {
                 if frame.overflow.is_none() {
                     let id = self.pending.new_id(self.tree)?;
-                    frame.overflow =
-                        Some(Overflow::Pages(id, Filler::new(Container::List, self.tree, id)));
+                    frame.overflow = Some(Overflow::Pages(
+                        id,
+                        Box::new(Filler::new(Container::List, self.tree, id)),
+                    ));
                 }
                 let Some(Overflow::Pages(_, filler)) = &mut frame.overflow else { unreachable!() };
                 for member in &b.members[frame.first_member..] {

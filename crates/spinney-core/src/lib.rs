@@ -8,7 +8,10 @@
 pub mod backend;
 pub mod build;
 pub mod counts;
+pub mod diff;
+pub mod edit;
 pub mod error;
+pub mod expand;
 pub mod fill;
 pub mod key;
 pub mod layout;
@@ -25,6 +28,7 @@ pub mod reclaim;
 pub mod record;
 pub mod scratch;
 pub mod separator;
+pub mod transaction;
 pub mod value;
 pub mod varint;
 pub mod view;

@@ -81,6 +81,11 @@ impl<'b> Pending<'b> {
         })
     }
 
+    /// The backend.
+    pub fn backend(&self) -> &'b dyn Backend {
+        self.backend
+    }
+
     /// The revision that the transaction reads.
     pub fn base(&self) -> Revision {
         self.base

@@ -1,0 +1,248 @@
+//! Differences between two states: what is validated, logged, published and undone.
+//!
+//! A diff is a sequence of operations; each position refers to the state that the operations before
+//! it have made. It is normalised (at most one operation a node, none without effect) and
+//! invertible. Large containers are held by reference until [`Diff::expand`] takes them in.
+
+use crate::backend::TreeId;
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::path::Path;
+use crate::varint;
+
+/// One step of the way to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The encoded key of a map member.
+    Key(Box<[u8]>),
+    /// An element of a list.
+    Element {
+        /// The id that it keeps when it moves.
+        id: u64,
+        /// Where it is when the operation applies.
+        position: u64,
+    },
+}
+
+/// What an operation changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The node itself: added, removed or replaced.
+    Node,
+    /// Only the metadata of a container.
+    Meta,
+}
+
+/// One changed node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// The way from the store's root.
+    pub path: Vec<Step>,
+    /// What changes.
+    pub what: What,
+    /// The tree that the ids in `old` and `new` belong to.
+    pub tree: TreeId,
+    /// The encoded node before, or encoded metadata; `None` when it is added.
+    pub old: Option<Box<[u8]>>,
+    /// The encoded node after, or encoded metadata; `None` when it is removed.
+    pub new: Option<Box<[u8]>>,
+}
+
+impl Op {
+    /// The path for people: list elements by their position.
+    pub fn pointer(&self) -> Path {
+        let mut path = Path::root();
+        for step in &self.path {
+            match step {
+                Step::Key(key) => path.push(&Key::decode(key).unwrap_or(Key::Text("?")).text()),
+                Step::Element { position, .. } => path.push(&position.to_string()),
+            }
+        }
+        path
+    }
+}
+
+/// All that a commit changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// In the order in which they apply.
+    pub ops: Vec<Op>,
+}
+
+/// What changed in one container, before paths are put to it.
+#[derive(Clone, Debug, Default)]
+pub struct Delta {
+    /// Members of a map, or replaced elements of a list, in order.
+    pub members: Vec<MemberDelta>,
+    /// Elements taken out of a list, in descending stored positions.
+    pub taken: Vec<ElementDelta>,
+    /// Elements put into a list, in ascending final positions.
+    pub put: Vec<ElementDelta>,
+}
+
+/// A changed or opened member.
+#[derive(Clone, Debug)]
+pub struct MemberDelta {
+    /// Its key, or its id and final position.
+    pub step: Step,
+    /// The tree that its ids belong to.
+    pub tree: TreeId,
+    /// What changed in the member itself.
+    pub change: MemberChange,
+}
+
+/// What changed in a member itself.
+#[derive(Clone, Debug)]
+pub enum MemberChange {
+    /// The whole node.
+    Node {
+        /// Before.
+        old: Option<Box<[u8]>>,
+        /// After.
+        new: Option<Box<[u8]>>,
+    },
+    /// Something below an opened container, and perhaps its metadata.
+    Below {
+        /// Index of the opened container.
+        node: usize,
+        /// The metadata before and after, when it changed.
+        meta: Option<MetaChange>,
+    },
+}
+
+/// Encoded metadata before and after.
+pub type MetaChange = (Box<[u8]>, Box<[u8]>);
+
+/// An element that was taken out or put in.
+#[derive(Clone, Debug)]
+pub struct ElementDelta {
+    /// Its id.
+    pub id: u64,
+    /// Its position.
+    pub position: u64,
+    /// Its encoded node.
+    pub value: Box<[u8]>,
+}
+
+impl Diff {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// The diff that undoes this one.
+    pub fn invert(&self) -> Diff {
+        let swap = |op: &Op| Op { old: op.new.clone(), new: op.old.clone(), ..op.clone() };
+        Diff { ops: self.ops.iter().rev().map(swap).collect() }
+    }
+
+    /// The encoded form that batches carry and the change log keeps: see `docs/format.md`.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        varint::write(self.ops.len() as u64, &mut out);
+        let mut previous: &[Step] = &[];
+        for op in &self.ops {
+            let shared = op.path.iter().zip(previous).take_while(|(a, b)| a == b).count();
+            let flags = u8::from(op.old.is_some())
+                | u8::from(op.new.is_some()) << 1
+                | u8::from(op.what == What::Meta) << 2;
+            out.push(flags);
+            varint::write(u64::from(op.tree), &mut out);
+            varint::write(shared as u64, &mut out);
+            varint::write((op.path.len() - shared) as u64, &mut out);
+            for step in &op.path[shared..] {
+                match step {
+                    Step::Key(key) => varint::write_bytes(key, &mut out),
+                    Step::Element { id, position } => {
+                        varint::write(0, &mut out);
+                        varint::write(*id, &mut out);
+                        varint::write(*position, &mut out);
+                    }
+                }
+            }
+            for side in [&op.old, &op.new].into_iter().flatten() {
+                varint::write_bytes(side, &mut out);
+            }
+            previous = &op.path;
+        }
+        out
+    }
+
+    /// Reads the encoded form.
+    ///
+    /// # Errors
+    /// `Corrupted` when the bytes are not a diff.
+    pub fn decode(bytes: &[u8]) -> Result<Diff> {
+        let mut at = 0;
+        let mut read = || {
+            let count = varint::read(bytes, &mut at)?;
+            let mut ops: Vec<Op> = Vec::new();
+            for _ in 0..count {
+                let flags = *bytes.get(at)?;
+                at += 1;
+                let tree = TreeId::try_from(varint::read(bytes, &mut at)?).ok()?;
+                let shared = usize::try_from(varint::read(bytes, &mut at)?).ok()?;
+                let rest = varint::read(bytes, &mut at)?;
+                let mut path = match ops.last() {
+                    Some(previous) => previous.path.get(..shared)?.to_vec(),
+                    None if shared == 0 => Vec::new(),
+                    None => return None,
+                };
+                for _ in 0..rest {
+                    path.push(match varint::read_bytes(bytes, &mut at)? {
+                        [] => {
+                            let id = varint::read(bytes, &mut at)?;
+                            Step::Element { id, position: varint::read(bytes, &mut at)? }
+                        }
+                        key => Step::Key(key.into()),
+                    });
+                }
+                let mut side = |present: bool| match present {
+                    false => Some(None),
+                    true => Some(Some(varint::read_bytes(bytes, &mut at)?.into())),
+                };
+                let (old, new) = (side(flags & 1 != 0)?, side(flags & 2 != 0)?);
+                let what = if flags & 4 != 0 { What::Meta } else { What::Node };
+                ops.push(Op { path, what, tree, old, new });
+            }
+            (at == bytes.len()).then_some(Diff { ops })
+        };
+        read().ok_or_else(|| Error::corrupted("an encoded diff does not read"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoding_and_inversion_round_trip() {
+        let key = |text: &str| {
+            let mut out = Vec::new();
+            Key::new(text).encode(&mut out);
+            Step::Key(out.into())
+        };
+        let op = |path: Vec<Step>, old: Option<&[u8]>, new: Option<&[u8]>| Op {
+            path,
+            what: What::Node,
+            tree: 7,
+            old: old.map(Into::into),
+            new: new.map(Into::into),
+        };
+        let element = Step::Element { id: 5, position: 300 };
+        let diff = Diff {
+            ops: vec![
+                op(vec![key("a"), key("b/c")], None, Some(b"x")),
+                op(vec![key("a"), element.clone()], Some(b"x"), None),
+                op(vec![key("a"), element, key("10")], Some(b"x"), Some(b"y")),
+            ],
+        };
+        assert_eq!(Diff::decode(&diff.encode()).expect("reads"), diff);
+        assert_eq!(diff.invert().invert(), diff);
+        assert_eq!(&*diff.ops[2].pointer(), "/a/300/10");
+        let encoded = diff.encode();
+        for len in 0..encoded.len() {
+            assert!(Diff::decode(&encoded[..len]).is_err());
+        }
+    }
+}

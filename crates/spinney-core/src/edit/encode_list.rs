@@ -1,0 +1,384 @@
+//! Turning the edits of a list into an inline body or into changed pages and counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::backend::TreeId;
+use crate::diff::{Delta, ElementDelta, MemberDelta, Step};
+use crate::edit::encode_map::member_change;
+use crate::edit::list::{
+    ElementValue, ListWork, OpenPage, gone_pages, rank_between, stored_position,
+};
+use crate::edit::{Base, Body, Edits, Outcome, Work, outcome};
+use crate::error::{Error, Result};
+use crate::fill::{Filler, PAGE_HEADER_LEN, page_record};
+use crate::layout::{RecordKind, prefix};
+use crate::node;
+use crate::page::{self, Entry, Measure};
+use crate::pending::Pending;
+use crate::rank::Rank;
+use crate::record::ContainerHead;
+use crate::visit::Container;
+
+/// Encodes the edits of an opened list; everything opened below it has been encoded.
+pub fn encode(edits: &mut Edits, pending: &mut Pending<'_>, index: usize) -> Result<()> {
+    let tree = edits.nodes[index].tree;
+    let empty = Body::List(Box::new(ListWork::open(pending, tree, Base::Inline(Box::new([])))?));
+    let Body::List(mut list) = std::mem::replace(&mut edits.nodes[index].body, empty) else {
+        unreachable!("it is a list")
+    };
+    let values = Values::of(&list, &edits.nodes)?;
+    let delta = delta(&mut list, &values, &edits.nodes, pending)?;
+    let encoded = match list.base {
+        Base::Inline(ref body) => {
+            let fresh = encode_inline(pending, tree, &list, &values)?;
+            let mut stored = Vec::new();
+            node::write_inline(Container::List, body, &mut stored);
+            (fresh != stored).then_some(fresh)
+        }
+        Base::Paged(id) => encode_paged(pending, tree, id, &mut list, &values)?,
+    };
+    let work = &mut edits.nodes[index];
+    work.encoded = encoded;
+    work.delta = delta;
+    work.body = Body::List(list);
+    Ok(())
+}
+
+/// The new encoded nodes of edited elements, by id.
+struct Values(BTreeMap<u64, Box<[u8]>>);
+
+impl Values {
+    fn of(list: &ListWork, nodes: &[Work]) -> Result<Values> {
+        let mut values = BTreeMap::new();
+        for page in list.pages.values() {
+            for element in &page.elements {
+                if let ElementValue::Edited(edit) = &element.value
+                    && let Outcome::Is(value) = outcome(nodes, edit, None)?
+                {
+                    values.insert(element.id, value);
+                }
+            }
+        }
+        Ok(Values(values))
+    }
+
+    fn entry<'a>(
+        &'a self,
+        list: &'a ListWork,
+        element: &'a crate::edit::list::Element,
+    ) -> Entry<'a> {
+        let value = match list.stored_bytes(&element.value) {
+            Some(stored) => stored,
+            None => &self.0[&element.id],
+        };
+        Entry { key: &[], id: element.id, value }
+    }
+}
+
+/// What changed: only opened pages can hold it.
+fn delta(
+    list: &mut ListWork,
+    values: &Values,
+    nodes: &[Work],
+    pending: &Pending<'_>,
+) -> Result<Delta> {
+    let mut delta = Delta::default();
+    if !list.pages.values().any(|page| page.changed) && gone_pages(list).is_empty() {
+        return Ok(delta);
+    }
+    let snapshot = pending.snapshot();
+    let mut before: BTreeMap<u64, (u64, Box<[u8]>)> = BTreeMap::new();
+    for (rank, source) in list.stored.clone() {
+        let start = stored_position(list, snapshot, rank)?;
+        for (index, element) in list.stored_elements(source)?.into_iter().enumerate() {
+            let bytes = list.stored_bytes(&element.value).expect("it is stored").into();
+            before.insert(element.id, (start + index as u64, bytes));
+        }
+    }
+    let mut after: Vec<(u64, u64, &ElementValue)> = Vec::new();
+    let mut starts = Vec::new();
+    for &rank in list.pages.keys() {
+        starts.push(list.counts.position_of(snapshot, rank)?);
+    }
+    for (page, start) in list.pages.values().zip(starts) {
+        for (index, element) in page.elements.iter().enumerate() {
+            after.push((element.id, start + index as u64, &element.value));
+        }
+    }
+    let kept = kept_ids(list.moved, &before, &after);
+    for (&id, (position, value)) in &before {
+        if !kept.contains(&id) {
+            delta.taken.push(ElementDelta { id, position: *position, value: value.clone() });
+        }
+    }
+    delta.taken.sort_unstable_by_key(|taken| std::cmp::Reverse(taken.position));
+    for (id, position, value) in after {
+        let stored = list.stored_bytes(value);
+        if !kept.contains(&id) {
+            let value = stored.map_or_else(|| values.0[&id].clone(), Into::into);
+            delta.put.push(ElementDelta { id, position, value });
+            continue;
+        }
+        let ElementValue::Edited(edit) = value else { continue };
+        let old = &before[&id].1;
+        let what = outcome(nodes, edit, Some(old))?;
+        if let Some(change) = member_change(nodes, edit, Some(old), &what)? {
+            let step = Step::Element { id, position };
+            delta.members.push(MemberDelta { step, tree: 0, change });
+        }
+    }
+    Ok(delta)
+}
+
+/// The ids that stayed where they were in relation to each other.
+fn kept_ids(
+    moved: bool,
+    before: &BTreeMap<u64, (u64, Box<[u8]>)>,
+    after: &[(u64, u64, &ElementValue)],
+) -> BTreeSet<u64> {
+    let both: Vec<(u64, u64)> =
+        after.iter().filter_map(|&(id, ..)| Some((id, before.get(&id)?.0))).collect();
+    if !moved {
+        return both.into_iter().map(|(id, _)| id).collect();
+    }
+    longest_ascending(&both)
+}
+
+/// The ids of a longest subsequence of ascending positions (patience sorting).
+fn longest_ascending(sequence: &[(u64, u64)]) -> BTreeSet<u64> {
+    let mut tails: Vec<usize> = Vec::new();
+    let mut previous: Vec<Option<usize>> = Vec::with_capacity(sequence.len());
+    for (index, &(_, position)) in sequence.iter().enumerate() {
+        let at = tails.partition_point(|&tail| sequence[tail].1 < position);
+        previous.push(at.checked_sub(1).map(|at| tails[at]));
+        match tails.get_mut(at) {
+            Some(tail) => *tail = index,
+            None => tails.push(index),
+        }
+    }
+    let mut kept = BTreeSet::new();
+    let mut at = tails.last().copied();
+    while let Some(index) = at {
+        kept.insert(sequence[index].0);
+        at = previous[index];
+    }
+    kept
+}
+
+fn encode_inline(
+    pending: &mut Pending<'_>,
+    tree: TreeId,
+    list: &ListWork,
+    values: &Values,
+) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let elements: Vec<Entry<'_>> = list
+        .pages
+        .values()
+        .flat_map(|page| &page.elements)
+        .map(|element| values.entry(list, element))
+        .collect();
+    if let Some(body) = small_body(pending, &elements, list.next_id) {
+        node::write_inline(Container::List, &body, &mut out);
+        return Ok(out);
+    }
+    let id = pending.new_id(tree)?;
+    let mut filler = Filler::new(Container::List, tree, id).without_writing_ahead();
+    filler.set_next_id(list.next_id);
+    for entry in elements {
+        filler.push(pending, entry)?;
+    }
+    filler.finish(pending)?;
+    node::write_paged(Container::List, id, &mut out);
+    Ok(out)
+}
+
+fn small_body(pending: &Pending<'_>, elements: &[Entry<'_>], next_id: u64) -> Option<Vec<u8>> {
+    let limit = pending.sizes.inline_len_max;
+    if elements.iter().map(|entry| entry.value.len()).sum::<usize>() > limit {
+        return None;
+    }
+    let mut body = Vec::new();
+    page::encode(
+        Container::List,
+        elements.len(),
+        |index| elements[index],
+        Some(next_id),
+        &mut body,
+    );
+    (body.len() <= limit).then_some(body)
+}
+
+fn encode_paged(
+    pending: &mut Pending<'_>,
+    tree: TreeId,
+    id: u64,
+    list: &mut ListWork,
+    values: &Values,
+) -> Result<Option<Vec<u8>>> {
+    let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
+    join_small(pending, list, values, fits)?;
+    split_large(pending, list, values, fits)?;
+    let page_key = |rank: Rank| {
+        let mut key = prefix(tree, RecordKind::Page, id).to_vec();
+        crate::rank::write(rank, &mut key);
+        key
+    };
+    for rank in gone_pages(list) {
+        pending.delete(&page_key(rank));
+    }
+    if let Some(inline) = inlined(pending, list, values)? {
+        for &rank in list.pages.keys() {
+            pending.delete(&page_key(rank));
+        }
+        pending.delete(&ContainerHead::key(tree, id));
+        for (key, _) in list.counts.save() {
+            pending.delete(&key);
+        }
+        return Ok(Some(inline));
+    }
+    for (&rank, page) in list.pages.iter().filter(|(_, page)| page.changed) {
+        let key = page_key(rank);
+        let entries: Vec<Entry<'_>> =
+            page.elements.iter().map(|element| values.entry(list, element)).collect();
+        let record =
+            page_record(Container::List, &key, None, entries.len(), |index| entries[index]);
+        pending.put(&key, &record);
+    }
+    if !list.counts.is_dirty() {
+        return Ok(None);
+    }
+    for (key, record) in list.counts.save() {
+        match record {
+            Some(record) => pending.put(&key, &record),
+            None => pending.delete(&key),
+        }
+    }
+    let (height, counts) = list.counts.root();
+    let head = ContainerHead {
+        container: Container::List,
+        count: list.len(),
+        next_id: list.next_id,
+        height,
+        counts,
+    };
+    pending.put(&ContainerHead::key(tree, id), &head.encode(tree, id));
+    Ok(None)
+}
+
+/// At most this many bytes of body.
+fn body_len_max(list: &ListWork, values: &Values, page: &OpenPage) -> usize {
+    let mut measure = Measure::default();
+    for element in &page.elements {
+        measure = measure.with(&[], &values.entry(list, element));
+    }
+    measure.body_len_max()
+}
+
+/// Joins changed pages that have become small with the page behind them.
+fn join_small(
+    pending: &Pending<'_>,
+    list: &mut ListWork,
+    values: &Values,
+    fits: usize,
+) -> Result<()> {
+    let view = pending.view();
+    let changed: Vec<Rank> =
+        list.pages.iter().filter(|(_, page)| page.changed).map(|(&rank, _)| rank).collect();
+    for rank in changed {
+        let Some(page) = list.pages.get(&rank) else { continue };
+        let len = body_len_max(list, values, page);
+        if len >= fits / 4 {
+            continue;
+        }
+        let Some(next) = list.counts.next(view.snapshot, rank)? else { continue };
+        list.open_page(&view, next)?;
+        if len + body_len_max(list, values, &list.pages[&next]) > fits * 3 / 4 {
+            continue;
+        }
+        let behind = list.pages.remove(&next).expect("just opened");
+        list.counts.remove(view.snapshot, next)?;
+        let page = list.pages.get_mut(&rank).expect("it is open");
+        page.elements.extend(behind.elements);
+        page.changed = true;
+        let count = page.elements.len() as u64;
+        list.counts.set(view.snapshot, rank, count)?;
+    }
+    Ok(())
+}
+
+/// Splits changed pages until each fits its record.
+fn split_large(
+    pending: &Pending<'_>,
+    list: &mut ListWork,
+    values: &Values,
+    fits: usize,
+) -> Result<()> {
+    let view = pending.view();
+    let mut pending_ranks: Vec<Rank> =
+        list.pages.iter().filter(|(_, page)| page.changed).map(|(&rank, _)| rank).collect();
+    while let Some(rank) = pending_ranks.pop() {
+        let Some(page) = list.pages.get(&rank) else { continue };
+        let len = body_len_max(list, values, page);
+        if len <= fits || page.elements.len() <= 1 {
+            continue;
+        }
+        let next = list.counts.next(view.snapshot, rank)?;
+        let Some(right_rank) = rank_between(rank, next) else {
+            list.respread(&view, rank)?;
+            pending_ranks =
+                list.pages.iter().filter(|(_, page)| page.changed).map(|(&rank, _)| rank).collect();
+            continue;
+        };
+        let target = match next {
+            None => fits,
+            Some(_) => (len / len.div_ceil(fits)).max(fits / 2),
+        };
+        let mut measure = Measure::default();
+        let mut at = 0;
+        for element in &page.elements {
+            let with = measure.with(&[], &values.entry(list, element));
+            let full = with.body_len_max() > fits || measure.body_len_max() >= target;
+            if at > 0 && full {
+                break;
+            }
+            measure = with;
+            at += 1;
+        }
+        if at == page.elements.len() {
+            continue;
+        }
+        let page = list.pages.get_mut(&rank).expect("it is open");
+        let right = page.elements.split_off(at);
+        let (left_len, right_len) = (page.elements.len() as u64, right.len() as u64);
+        list.pages.insert(right_rank, OpenPage { elements: right, changed: true });
+        list.counts.set(view.snapshot, rank, left_len)?;
+        list.counts.insert(view.snapshot, right_rank, right_len)?;
+        pending_ranks.push(right_rank);
+    }
+    Ok(())
+}
+
+/// The list as an inline node when one small page, or none, is left.
+fn inlined(pending: &Pending<'_>, list: &mut ListWork, values: &Values) -> Result<Option<Vec<u8>>> {
+    let only = list.counts.last(pending.snapshot())?;
+    let mut out = Vec::new();
+    let elements: Vec<Entry<'_>> = match only {
+        None => Vec::new(),
+        Some(rank) => {
+            let Some(page) = list.pages.get(&rank) else { return Ok(None) };
+            if list.len() != page.elements.len() as u64 || list.len() > 64 {
+                return Ok(None);
+            }
+            page.elements.iter().map(|element| values.entry(list, element)).collect()
+        }
+    };
+    match small_body(pending, &elements, list.next_id) {
+        Some(body) if body.len() <= pending.sizes.inline_len_max / 2 => {
+            node::write_inline(Container::List, &body, &mut out);
+            Ok(Some(out))
+        }
+        _ if elements.is_empty() => Err(Error::corrupted("an empty list does not encode")),
+        _ => Ok(None),
+    }
+}

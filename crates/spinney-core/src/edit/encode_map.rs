@@ -1,0 +1,513 @@
+//! Turning the edits of a map into an inline body or into changed pages.
+
+use crate::backend::{Direction, TreeId};
+use crate::diff::{MemberChange, MemberDelta, Step};
+use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
+use crate::error::{Error, Result};
+use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, shortest_separator};
+use crate::layout::{PREFIX_LEN, RecordKind, prefix};
+use crate::node;
+use crate::page::{self, Entry, Measure, Page};
+use crate::pending::Pending;
+use crate::rank::{self, Rank};
+use crate::record::ContainerHead;
+use crate::separator::{self, tie_of};
+use crate::view::PageRecord;
+use crate::visit::Container;
+use std::ops::Bound;
+
+/// The key of a member and what becomes of it.
+type Fresh = (Box<[u8]>, Option<Box<[u8]>>);
+
+/// Encodes the edits of an opened map; everything opened below it has been encoded.
+pub fn encode(edits: &mut Edits, pending: &mut Pending<'_>, index: usize) -> Result<()> {
+    let Body::Map(map) = &mut edits.nodes[index].body else { unreachable!("it is a map") };
+    let staged = std::mem::take(&mut map.edits);
+    let base = map.base.clone();
+    let catalogue = map.catalogue;
+    let tree = edits.nodes[index].tree;
+    let mut fresh: Vec<Fresh> = Vec::with_capacity(staged.len());
+    let mut removed = 0u64;
+    let mut added = 0u64;
+    let mut members = Vec::with_capacity(staged.len());
+    let empty_base = matches!(&base, Base::Inline(body) if body.is_empty());
+    for (key, edit) in staged {
+        let stored = match empty_base {
+            true => None,
+            false => edits.stored_member(pending, index, &key)?,
+        };
+        let outcome = outcome(&edits.nodes, &edit, stored.as_deref())?;
+        let member_tree = edits.member_tree(pending, index, &key)?.unwrap_or(tree);
+        if let Some(change) = member_change(&edits.nodes, &edit, stored.as_deref(), &outcome)? {
+            members.push(MemberDelta { step: Step::Key(key.clone()), tree: member_tree, change });
+        }
+        let value = match outcome {
+            Outcome::Same => continue,
+            Outcome::Gone => {
+                removed += 1;
+                None
+            }
+            Outcome::Is(value) => {
+                added += u64::from(stored.is_none());
+                Some(value)
+            }
+        };
+        if catalogue {
+            // The member's node is the root of its own tree; the catalogue names the tree.
+            let existed = stored.is_some();
+            pending.head(member_tree)?.root = value.as_deref().unwrap_or(&[]).to_vec();
+            if existed && value.is_some() {
+                continue;
+            }
+            let reference = value.map(|_| {
+                let mut out = Vec::new();
+                node::write_tree(member_tree, &mut out);
+                out.into()
+            });
+            fresh.push((key, reference));
+        } else {
+            fresh.push((key, value));
+        }
+    }
+    let encoded = match (fresh.is_empty(), &base) {
+        (true, Base::Inline(body)) if !body.is_empty() || !edits.nodes[index].changed => None,
+        (true, Base::Paged(_)) => None,
+        (_, Base::Inline(body)) => Some(encode_inline(pending, tree, body, &fresh)?),
+        (_, Base::Paged(id)) => encode_paged(pending, tree, *id, &fresh, added, removed)?,
+    };
+    let work = &mut edits.nodes[index];
+    work.encoded = encoded;
+    work.delta.members = members;
+    Ok(())
+}
+
+/// What the diff says of a member.
+pub fn member_change(
+    nodes: &[Work],
+    edit: &Edit,
+    stored: Option<&[u8]>,
+    outcome: &Outcome,
+) -> Result<Option<MemberChange>> {
+    // An opened container that was there before is described by what changed below it.
+    if let (Edit::Open { meta, node }, Some(stored)) = (edit, stored)
+        && nodes[*node].is_stored_as(stored)
+    {
+        let (old_meta, _) = node::split_meta(stored)
+            .ok_or_else(|| Error::corrupted("a stored node does not read"))?;
+        let meta = (old_meta != &**meta).then(|| (old_meta.into(), meta.clone()));
+        let changed = nodes[*node].changed || meta.is_some();
+        return Ok(changed.then_some(MemberChange::Below { node: *node, meta }));
+    }
+    Ok(match outcome {
+        Outcome::Same => None,
+        Outcome::Gone => Some(MemberChange::Node { old: stored.map(Into::into), new: None }),
+        Outcome::Is(new) => {
+            Some(MemberChange::Node { old: stored.map(Into::into), new: Some(new.clone()) })
+        }
+    })
+}
+
+impl Work {
+    /// Whether this container was opened from an encoded node, metadata aside.
+    fn is_stored_as(&self, stored: &[u8]) -> bool {
+        let mut base = Vec::new();
+        self.write_base(&mut base);
+        node::split_meta(stored).is_some_and(|(_, node)| node == base)
+    }
+}
+
+/// The stored entries with the fresh ones laid over them, in order.
+fn merged<'a>(page: &Page<'a>, keys: &'a [Vec<u8>], fresh: &'a [Fresh]) -> Option<Vec<Entry<'a>>> {
+    let mut entries = Vec::with_capacity(page.count() + fresh.len());
+    let mut fresh = fresh.iter().peekable();
+    for (index, key) in keys.iter().enumerate() {
+        let value = page.value(index)?;
+        while let Some((fresh_key, fresh_value)) =
+            fresh.next_if(|(fresh_key, _)| **fresh_key < **key)
+        {
+            entries.extend(fresh_value.as_deref().map(|value| Entry {
+                key: fresh_key,
+                id: 0,
+                value,
+            }));
+        }
+        match fresh.next_if(|(fresh_key, _)| **fresh_key == **key) {
+            None => entries.push(Entry { key, id: 0, value }),
+            Some((_, None)) => {}
+            Some((_, Some(value))) => entries.push(Entry { key, id: 0, value }),
+        }
+    }
+    for (key, value) in fresh {
+        entries.extend(value.as_deref().map(|value| Entry { key, id: 0, value }));
+    }
+    Some(entries)
+}
+
+fn whole_keys(page: &Page<'_>) -> Option<Vec<Vec<u8>>> {
+    (0..page.count())
+        .map(|index| {
+            let mut key = Vec::new();
+            page.key_into(index, &mut key)?;
+            Some(key)
+        })
+        .collect()
+}
+
+fn damaged() -> Error {
+    Error::corrupted("a stored map does not read; run `check` to find what is damaged")
+}
+
+/// At most this many bytes of body.
+fn body_len_max(entries: &[Entry<'_>]) -> usize {
+    let mut measure = Measure::default();
+    for entry in entries {
+        measure = measure.with(entries[0].key, entry);
+    }
+    measure.body_len_max()
+}
+
+fn encode_inline(
+    pending: &mut Pending<'_>,
+    tree: TreeId,
+    body: &[u8],
+    fresh: &[Fresh],
+) -> Result<Vec<u8>> {
+    let page = Page::parse(Container::Map, body).ok_or_else(damaged)?;
+    let keys = whole_keys(&page).ok_or_else(damaged)?;
+    let entries = merged(&page, &keys, fresh).ok_or_else(damaged)?;
+    let mut out = Vec::new();
+    if let Some(body) = small_body(pending, &entries) {
+        node::write_inline(Container::Map, &body, &mut out);
+        return Ok(out);
+    }
+    let id = pending.new_id(tree)?;
+    let mut filler = Filler::new(Container::Map, tree, id).without_writing_ahead();
+    for entry in entries {
+        filler.push(pending, entry)?;
+    }
+    filler.finish(pending)?;
+    node::write_paged(Container::Map, id, &mut out);
+    Ok(out)
+}
+
+/// The body of a map that is small enough to be stored inside its parent.
+fn small_body(pending: &Pending<'_>, entries: &[Entry<'_>]) -> Option<Vec<u8>> {
+    let limit = pending.sizes.inline_len_max;
+    if entries.iter().map(|entry| entry.value.len()).sum::<usize>() > limit {
+        return None;
+    }
+    let mut body = Vec::new();
+    page::encode(Container::Map, entries.len(), |index| entries[index], None, &mut body);
+    (body.len() <= limit).then_some(body)
+}
+
+fn encode_paged(
+    pending: &mut Pending<'_>,
+    tree: TreeId,
+    id: u64,
+    fresh: &[Fresh],
+    added: u64,
+    removed: u64,
+) -> Result<Option<Vec<u8>>> {
+    let mut pages = Pages { tree, id };
+    let mut done = 0;
+    while done < fresh.len() {
+        done += pages.apply(pending, &fresh[done..])?;
+    }
+    if added == removed {
+        return Ok(None);
+    }
+    let mut head = ContainerHead::load(pending.snapshot(), tree, id)?;
+    head.count = (head.count + added).checked_sub(removed).ok_or_else(damaged)?;
+    if removed > 0
+        && head.count < 64
+        && let Some(inline) = pages.inlined(pending)?
+    {
+        return Ok(Some(inline));
+    }
+    pending.put(&ContainerHead::key(tree, id), &head.encode(tree, id));
+    Ok(None)
+}
+
+/// The pages of one map.
+struct Pages {
+    tree: TreeId,
+    id: u64,
+}
+
+/// A page record that was copied out, so that the pending records can change.
+struct Copied {
+    key: Vec<u8>,
+    body: Vec<u8>,
+    cut: Option<Vec<u8>>,
+}
+
+impl Copied {
+    fn of(record: PageRecord<'_>) -> Copied {
+        Copied {
+            body: record.bytes[record.body].to_vec(),
+            cut: record.separator.map(|range| record.bytes[range].to_vec()),
+            key: record.key,
+        }
+    }
+
+    fn separator(&self) -> &[u8] {
+        self.cut.as_deref().unwrap_or(&self.key[PREFIX_LEN..])
+    }
+
+    fn is_first(&self) -> bool {
+        self.separator().is_empty()
+    }
+}
+
+impl Pages {
+    /// Applies the first edits, those of one page; returns how many.
+    fn apply(&mut self, pending: &mut Pending<'_>, fresh: &[Fresh]) -> Result<usize> {
+        let view = pending.view();
+        let copied = Copied::of(separator::page_of(&view, self.tree, self.id, &fresh[0].0)?);
+        let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
+        let keys = whole_keys(&page).ok_or_else(damaged)?;
+        let mut next: Option<Option<Copied>> = None;
+        let mut count = 1;
+        while count < fresh.len() {
+            let key = &fresh[count].0;
+            if keys.last().is_none_or(|last| **last < **key) {
+                if next.is_none() {
+                    next = Some(self.beside(pending, &copied.key, Direction::Forward)?);
+                }
+                if let Some(Some(next)) = &next
+                    && next.separator() <= &**key
+                {
+                    break;
+                }
+            }
+            count += 1;
+        }
+        let entries = merged(&page, &keys, &fresh[..count]).ok_or_else(damaged)?;
+        let appended = keys.last().is_some_and(|last| *fresh[0].0 > **last);
+        self.write(pending, &copied, &entries, appended)?;
+        Ok(count)
+    }
+
+    /// The page before or after the one with an engine key.
+    fn beside(
+        &self,
+        pending: &Pending<'_>,
+        key: &[u8],
+        direction: Direction,
+    ) -> Result<Option<Copied>> {
+        let (first, end) = (
+            prefix(self.tree, RecordKind::Page, self.id),
+            prefix(self.tree, RecordKind::Page, self.id + 1),
+        );
+        let bounds = match direction {
+            Direction::Forward => (Bound::Excluded(key), Bound::Excluded(&end[..])),
+            Direction::Backward => (Bound::Included(&first[..]), Bound::Excluded(key)),
+        };
+        match pending.snapshot().range(bounds, direction)?.next().transpose()? {
+            None => Ok(None),
+            Some((key, record)) => Ok(Some(Copied::of(PageRecord::open(&key, record)?))),
+        }
+    }
+
+    /// Writes the entries of a page: in place, joined with a neighbour, or split.
+    fn write(
+        &mut self,
+        pending: &mut Pending<'_>,
+        at: &Copied,
+        entries: &[Entry<'_>],
+        appended: bool,
+    ) -> Result<()> {
+        let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
+        if entries.is_empty() && !at.is_first() {
+            pending.delete(&at.key);
+            return Ok(());
+        }
+        let len = body_len_max(entries);
+        if len < fits / 4 && self.join(pending, at, entries, fits)? {
+            return Ok(());
+        }
+        if len <= fits || entries.len() == 1 {
+            self.put(pending, &at.key, at.cut.as_deref(), entries);
+            return Ok(());
+        }
+        self.split(pending, at, entries, appended, len)
+    }
+
+    fn put(
+        &self,
+        pending: &mut Pending<'_>,
+        key: &[u8],
+        cut: Option<&[u8]>,
+        entries: &[Entry<'_>],
+    ) {
+        let record = page_record(Container::Map, key, cut, entries.len(), |index| entries[index]);
+        pending.put(key, &record);
+    }
+
+    /// Joins a small page with the next or the previous one, when both fit well into one.
+    fn join(
+        &self,
+        pending: &mut Pending<'_>,
+        at: &Copied,
+        entries: &[Entry<'_>],
+        fits: usize,
+    ) -> Result<bool> {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let Some(other) = self.beside(pending, &at.key, direction)? else { continue };
+            let page = Page::parse(Container::Map, &other.body).ok_or_else(damaged)?;
+            let keys = whole_keys(&page).ok_or_else(damaged)?;
+            let theirs = merged(&page, &keys, &[]).ok_or_else(damaged)?;
+            let (left, right, both) = match direction {
+                Direction::Forward => (at, &other, [entries, &theirs].concat()),
+                Direction::Backward => (&other, at, [&theirs, entries].concat()),
+            };
+            if body_len_max(&both) <= fits * 3 / 4 || entries.is_empty() {
+                self.put(pending, &left.key, left.cut.as_deref(), &both);
+                pending.delete(&right.key);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Splits entries over several pages: full ones when they were appended, else even ones.
+    fn split(
+        &mut self,
+        pending: &mut Pending<'_>,
+        at: &Copied,
+        entries: &[Entry<'_>],
+        appended: bool,
+        len: usize,
+    ) -> Result<()> {
+        let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
+        let target = if appended { fits } else { (len / len.div_ceil(fits)).max(fits / 2) };
+        let mut pieces: Vec<&[Entry<'_>]> = Vec::new();
+        let mut start = 0;
+        let mut measure = Measure::default();
+        for (index, entry) in entries.iter().enumerate() {
+            let with = measure.with(entries[start].key, entry);
+            let full = with.body_len_max() > fits || measure.body_len_max() >= target;
+            if measure.count() > 0 && full {
+                pieces.push(&entries[start..index]);
+                start = index;
+                measure = Measure::default().with(entry.key, entry);
+            } else {
+                measure = with;
+            }
+        }
+        pieces.push(&entries[start..]);
+        self.put(pending, &at.key, at.cut.as_deref(), pieces[0]);
+        let mut left_key = at.key.clone();
+        for pair in pieces.windows(2) {
+            let separator = shortest_separator(pair[0][pair[0].len() - 1].key, pair[1][0].key);
+            let (key, cut) = self.new_key(pending, &left_key, separator)?;
+            self.put(pending, &key, cut.as_deref(), pair[1]);
+            left_key = key;
+        }
+        Ok(())
+    }
+
+    /// The engine key of a new page with a separator; `left` is the key of the page before it.
+    fn new_key(
+        &mut self,
+        pending: &mut Pending<'_>,
+        left: &[u8],
+        separator: &[u8],
+    ) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+        let key_len_max = pending.sizes.key_len_max;
+        if separator.len() <= separator::len_max(key_len_max) {
+            return Ok((separator::page_key(self.tree, self.id, separator), None));
+        }
+        let cut_len = PREFIX_LEN + separator::len_max(key_len_max);
+        let with_tie = |tie| separator::cut_key(self.tree, self.id, separator, tie, key_len_max);
+        let same_cut = with_tie(0);
+        let tie_if_same =
+            |key: &[u8]| tie_of(key, key_len_max).filter(|_| key[..cut_len] == same_cut[..cut_len]);
+        let low = tie_if_same(left);
+        let next = self.beside(pending, left, Direction::Forward)?;
+        let high = next.as_ref().and_then(|next| tie_if_same(&next.key));
+        let tie = match (low, high) {
+            (None, None) => Some(Rank::MAX / 2 + 1),
+            (Some(low), None) => rank::after(low),
+            (low, Some(high)) => rank::between(low.unwrap_or(0), high),
+        };
+        match tie {
+            Some(tie) => Ok((with_tie(tie), Some(separator.to_vec()))),
+            None => {
+                let tie = self.respread(pending, left, cut_len, low)?;
+                Ok((with_tie(tie), Some(separator.to_vec())))
+            }
+        }
+    }
+
+    /// Makes room behind the page `left` among the pages that share its cut: moves those behind it
+    /// to evenly spread tie-breaks, and returns a free one before them.
+    fn respread(
+        &self,
+        pending: &mut Pending<'_>,
+        left: &[u8],
+        cut_len: usize,
+        low: Option<Rank>,
+    ) -> Result<Rank> {
+        let key_len_max = pending.sizes.key_len_max;
+        let low = low.unwrap_or(0);
+        let mut moved: Vec<Copied> = Vec::new();
+        let mut from = left.to_vec();
+        let mut window = 32;
+        let high = loop {
+            let next = self.beside(pending, &from, Direction::Forward)?;
+            let tie = next.as_ref().and_then(|next| {
+                let same = moved.first().is_none_or(|first| {
+                    next.key[..cut_len.min(next.key.len())] == first.key[..cut_len]
+                });
+                tie_of(&next.key, key_len_max).filter(|_| same)
+            });
+            match (next, tie) {
+                (Some(next), Some(tie)) => {
+                    if moved.len() >= window {
+                        if (tie - low) / (moved.len() as Rank + 2) >= 1 << 32 {
+                            break tie;
+                        }
+                        window *= 2;
+                    }
+                    from.clone_from(&next.key);
+                    moved.push(next);
+                }
+                _ => break Rank::MAX,
+            }
+        };
+        let ties = rank::spread(low, high, moved.len() + 1)
+            .ok_or_else(|| Error::limit_exceeded("a map has no tie-breaks left"))?;
+        for page in &moved {
+            pending.delete(&page.key);
+        }
+        for (page, &tie) in moved.iter().zip(&ties[1..]) {
+            let cut = page.cut.as_deref().ok_or_else(damaged)?;
+            let key = separator::cut_key(self.tree, self.id, cut, tie, key_len_max);
+            let body = Page::parse(Container::Map, &page.body).ok_or_else(damaged)?;
+            let keys = whole_keys(&body).ok_or_else(damaged)?;
+            let entries = merged(&body, &keys, &[]).ok_or_else(damaged)?;
+            self.put(pending, &key, Some(cut), &entries);
+        }
+        Ok(ties[0])
+    }
+
+    /// The map as an inline node when one small page is left; its records are deleted then.
+    fn inlined(&self, pending: &mut Pending<'_>) -> Result<Option<Vec<u8>>> {
+        let first = prefix(self.tree, RecordKind::Page, self.id);
+        let view = pending.view();
+        let copied = Copied::of(separator::page_of(&view, self.tree, self.id, &[])?);
+        if copied.body.len() > pending.sizes.inline_len_max / 2
+            || self.beside(pending, &copied.key, Direction::Forward)?.is_some()
+        {
+            return Ok(None);
+        }
+        pending.delete(&first);
+        pending.delete(&ContainerHead::key(self.tree, self.id));
+        let mut out = Vec::new();
+        let empty = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?.count() == 0;
+        node::write_inline(Container::Map, if empty { &[] } else { &copied.body }, &mut out);
+        Ok(Some(out))
+    }
+}

@@ -1,0 +1,328 @@
+//! An opened list: its pages as they are touched, and the counts above them.
+
+use std::collections::BTreeMap;
+
+use crate::backend::{Snapshot, TreeId};
+use crate::counts::CountTree;
+use crate::edit::{Base, Edit};
+use crate::error::{Error, Result};
+use crate::page::Page;
+use crate::pending::Pending;
+use crate::rank::{self, Rank};
+use crate::record::ContainerHead;
+use crate::view::{View, open_counts};
+use crate::visit::Container;
+
+/// Elements of an opened page; a fuller one splits before it is encoded.
+const PAGE_ELEMENTS_MAX: usize = 512;
+
+/// An opened list.
+pub struct ListWork {
+    /// Where the stored elements are.
+    pub base: Base,
+    /// The id that the next new element gets.
+    pub next_id: u64,
+    /// Counts of all pages, with the edits.
+    pub counts: CountTree,
+    /// Counts of the stored pages, without the edits.
+    pub stored_counts: CountTree,
+    /// The pages that were opened, by rank.
+    pub pages: BTreeMap<Rank, OpenPage>,
+    /// Bodies of stored pages that elements may still lie in.
+    pub sources: Vec<Box<[u8]>>,
+    /// The stored pages that were opened, with their source.
+    pub stored: BTreeMap<Rank, usize>,
+    /// Whether an element was taken out and put back elsewhere.
+    pub moved: bool,
+    tree: TreeId,
+}
+
+/// The elements of an opened page.
+#[derive(Default)]
+pub struct OpenPage {
+    /// In order.
+    pub elements: Vec<Element>,
+    /// Whether they differ from what is stored under this rank.
+    pub changed: bool,
+}
+
+/// An element of an opened list.
+#[derive(Clone, Debug)]
+pub struct Element {
+    /// Its id.
+    pub id: u64,
+    /// Its value.
+    pub value: ElementValue,
+}
+
+/// The value of an element of an opened list.
+#[derive(Clone, Debug)]
+pub enum ElementValue {
+    /// As it is stored: a slice of a source.
+    Stored {
+        /// Index of the source.
+        source: u32,
+        /// Where the slice starts.
+        start: u32,
+        /// Where it ends.
+        end: u32,
+    },
+    /// Edited; never [`Edit::Removed`].
+    Edited(Edit),
+}
+
+impl ListWork {
+    /// Opens a list.
+    pub fn open(pending: &Pending<'_>, tree: TreeId, base: Base) -> Result<ListWork> {
+        let mut list = ListWork {
+            base: base.clone(),
+            next_id: 0,
+            counts: CountTree::new(tree, 0),
+            stored_counts: CountTree::new(tree, 0),
+            pages: BTreeMap::new(),
+            sources: Vec::new(),
+            stored: BTreeMap::new(),
+            moved: false,
+            tree,
+        };
+        match base {
+            Base::Inline(body) => {
+                let page = Page::parse(Container::List, &body).ok_or_else(damaged)?;
+                list.next_id = page.next_id_or_derived().ok_or_else(damaged)?;
+                let count = page.count() as u64;
+                for counts in [&mut list.counts, &mut list.stored_counts] {
+                    counts.insert(pending.snapshot(), rank::FIRST, count)?;
+                }
+                list.adopt(rank::FIRST, body)?;
+            }
+            Base::Paged(id) => {
+                let head = ContainerHead::load(pending.snapshot(), tree, id)?;
+                list.next_id = head.next_id;
+                list.counts = open_counts(tree, id, &head)?;
+                list.stored_counts = list.counts.clone();
+            }
+        }
+        Ok(list)
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> u64 {
+        self.counts.total()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Opens a page from the body that is stored for it.
+    fn adopt(&mut self, rank: Rank, body: Box<[u8]>) -> Result<()> {
+        let source = self.sources.len();
+        self.sources.push(body);
+        self.stored.insert(rank, source);
+        let elements = self.stored_elements(source)?;
+        self.pages.insert(rank, OpenPage { elements, changed: false });
+        Ok(())
+    }
+
+    /// The elements of a source as they are stored.
+    pub fn stored_elements(&self, source: usize) -> Result<Vec<Element>> {
+        let body = &self.sources[source];
+        let page = Page::parse(Container::List, body).ok_or_else(damaged)?;
+        (0..page.count())
+            .map(|index| {
+                let (id, value) = page.element(index).ok_or_else(damaged)?;
+                let start = (value.as_ptr() as usize - body.as_ptr() as usize) as u32;
+                let end = start + value.len() as u32;
+                let value = ElementValue::Stored { source: source as u32, start, end };
+                Ok(Element { id, value })
+            })
+            .collect()
+    }
+
+    /// Opens the page of a rank, unless it is.
+    pub fn open_page(&mut self, view: &View<'_>, rank: Rank) -> Result<&mut OpenPage> {
+        if !self.pages.contains_key(&rank) {
+            let Base::Paged(id) = self.base else {
+                return Err(Error::corrupted("an inline list has one page"));
+            };
+            let record = view.list_page(self.tree, id, rank)?;
+            self.adopt(rank, record.bytes[record.body].into())?;
+        }
+        Ok(self.pages.get_mut(&rank).expect("just opened"))
+    }
+
+    /// The page that holds a position, opened, and the index in it.
+    fn locate(&mut self, view: &View<'_>, position: u64) -> Result<Option<(Rank, usize)>> {
+        let Some((rank, index)) = self.counts.find(view.snapshot, position)? else {
+            return Ok(None);
+        };
+        let len = self.open_page(view, rank)?.elements.len();
+        match usize::try_from(index) {
+            Ok(index) if index <= len => Ok(Some((rank, index))),
+            _ => Err(Error::corrupted("a list's counts do not fit its pages")),
+        }
+    }
+
+    /// An element; `None` behind the end.
+    pub fn element(&mut self, view: &View<'_>, position: u64) -> Result<Option<&mut Element>> {
+        if position >= self.len() {
+            return Ok(None);
+        }
+        let Some((rank, index)) = self.locate(view, position)? else { return Ok(None) };
+        Ok(self.pages.get_mut(&rank).and_then(|page| page.elements.get_mut(index)))
+    }
+
+    /// Notes that an element was edited.
+    pub fn mark(&mut self, view: &View<'_>, position: u64) -> Result<()> {
+        if let Some((rank, _)) = self.locate(view, position)? {
+            self.open_page(view, rank)?.changed = true;
+        }
+        Ok(())
+    }
+
+    /// The bytes of an element as it is stored.
+    pub fn stored_bytes(&self, value: &ElementValue) -> Option<&[u8]> {
+        match *value {
+            ElementValue::Stored { source, start, end } => {
+                Some(&self.sources[source as usize][start as usize..end as usize])
+            }
+            ElementValue::Edited(_) => None,
+        }
+    }
+
+    /// A new element's id.
+    pub fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// Inserts an element before a position, or at the end.
+    pub fn insert(&mut self, view: &View<'_>, position: u64, element: Element) -> Result<()> {
+        let Some((rank, index)) = self.locate(view, position)? else {
+            let page = OpenPage { elements: vec![element], changed: true };
+            self.pages.insert(rank::FIRST, page);
+            return self.counts.insert(view.snapshot, rank::FIRST, 1);
+        };
+        let page = self.open_page(view, rank)?;
+        page.elements.insert(index, element);
+        page.changed = true;
+        let len = page.elements.len();
+        self.counts.set(view.snapshot, rank, len as u64)?;
+        if len > PAGE_ELEMENTS_MAX {
+            self.split(view, rank)?;
+        }
+        Ok(())
+    }
+
+    fn split(&mut self, view: &View<'_>, rank: Rank) -> Result<()> {
+        let next = self.counts.next(view.snapshot, rank)?;
+        let Some(right_rank) = rank_between(rank, next) else {
+            return self.respread(view, rank);
+        };
+        let page = self.pages.get_mut(&rank).expect("it is open");
+        // An append at the very end leaves the left page full.
+        let at = match next {
+            None => page.elements.len() - 1,
+            Some(_) => page.elements.len() / 2,
+        };
+        let right = page.elements.split_off(at);
+        let (left_len, right_len) = (page.elements.len() as u64, right.len() as u64);
+        self.pages.insert(right_rank, OpenPage { elements: right, changed: true });
+        self.counts.set(view.snapshot, rank, left_len)?;
+        self.counts.insert(view.snapshot, right_rank, right_len)
+    }
+
+    /// Gives the pages around an exhausted gap ranks with room between them.
+    ///
+    /// # Complexity
+    /// The window doubles until the room is wide, so a page is moved O(log n) times amortised.
+    pub fn respread(&mut self, view: &View<'_>, rank: Rank) -> Result<()> {
+        let mut window = vec![rank];
+        loop {
+            let (first, last) = (window[0], window[window.len() - 1]);
+            let before = self.counts.previous(view.snapshot, first)?;
+            let after = self.counts.next(view.snapshot, last)?;
+            let high = match after {
+                Some(high) => high,
+                None => rank::after(last.max(before.unwrap_or(0))).unwrap_or(Rank::MAX),
+            };
+            let low = before.unwrap_or(0);
+            let room = (high - low) / (window.len() as Rank + 1);
+            if room >= 1 << 32
+                && let Some(fresh) = rank::spread(low, high, window.len())
+            {
+                return self.rename(view, &window, &fresh);
+            }
+            if before.is_none() && after.is_none() {
+                return Err(Error::limit_exceeded("a list has no ranks left"));
+            }
+            for _ in 0..window.len() {
+                if let Some(rank) = self.counts.previous(view.snapshot, window[0])? {
+                    window.insert(0, rank);
+                }
+                if let Some(rank) = self.counts.next(view.snapshot, window[window.len() - 1])? {
+                    window.push(rank);
+                }
+            }
+        }
+    }
+
+    fn rename(&mut self, view: &View<'_>, old: &[Rank], fresh: &[Rank]) -> Result<()> {
+        let mut pages = Vec::with_capacity(old.len());
+        for &rank in old {
+            self.open_page(view, rank)?;
+            let mut page = self.pages.remove(&rank).expect("just opened");
+            page.changed = true;
+            self.counts.remove(view.snapshot, rank)?;
+            pages.push(page);
+        }
+        for (page, &rank) in pages.into_iter().zip(fresh) {
+            self.counts.insert(view.snapshot, rank, page.elements.len() as u64)?;
+            self.pages.insert(rank, page);
+        }
+        Ok(())
+    }
+
+    /// Takes an element out; `None` behind the end.
+    pub fn remove(&mut self, view: &View<'_>, position: u64) -> Result<Option<Element>> {
+        if position >= self.len() {
+            return Ok(None);
+        }
+        let Some((rank, index)) = self.locate(view, position)? else { return Ok(None) };
+        let page = self.open_page(view, rank)?;
+        let element = page.elements.remove(index);
+        page.changed = true;
+        let len = page.elements.len() as u64;
+        if len > 0 {
+            self.counts.set(view.snapshot, rank, len)?;
+        } else {
+            self.pages.remove(&rank);
+            self.counts.remove(view.snapshot, rank)?;
+        }
+        Ok(Some(element))
+    }
+}
+
+/// A rank for a page between a page and the next, if any.
+pub fn rank_between(rank: Rank, next: Option<Rank>) -> Option<Rank> {
+    match next {
+        None => rank::after(rank),
+        Some(next) => rank::between(rank, next),
+    }
+}
+
+/// The ranks of stored pages that no longer exist under their rank.
+pub fn gone_pages(list: &ListWork) -> Vec<Rank> {
+    list.stored.keys().copied().filter(|rank| !list.pages.contains_key(rank)).collect()
+}
+
+/// The position of a stored page before the transaction.
+pub fn stored_position(list: &mut ListWork, snapshot: &dyn Snapshot, rank: Rank) -> Result<u64> {
+    list.stored_counts.position_of(snapshot, rank)
+}
+
+#[cold]
+fn damaged() -> Error {
+    Error::corrupted("a stored list does not read; run `check` to find what is damaged")
+}

@@ -1,0 +1,280 @@
+//! Edits of a transaction before they become pages.
+//!
+//! Containers on the way to an edit are opened as [`Work`] nodes in one arena: what is stored stays
+//! where it is, edits lie beside it. Nothing is encoded before the commit, so many edits of one page
+//! cost one page. Children are indices, so that nothing recurses.
+
+pub mod encode_list;
+pub mod encode_map;
+pub mod list;
+pub mod read;
+
+use std::collections::BTreeMap;
+
+use crate::backend::TreeId;
+use crate::diff::Delta;
+use crate::edit::list::ListWork;
+use crate::error::{Error, Result};
+use crate::node::{self, Node};
+use crate::pending::Pending;
+use crate::record::Head;
+use crate::visit::Container;
+
+/// An opened container.
+pub struct Work {
+    /// The tree that its ids belong to.
+    pub tree: TreeId,
+    /// Its stored members and the edits beside them.
+    pub body: Body,
+    /// Whether it or anything below was edited.
+    pub changed: bool,
+    /// After encoding: the new encoded node without metadata; `None` when it is as stored.
+    pub encoded: Option<Vec<u8>>,
+    /// After encoding: what changed, for the diff.
+    pub delta: Delta,
+}
+
+/// The members of an opened container.
+pub enum Body {
+    /// A map.
+    Map(MapWork),
+    /// A list.
+    List(Box<ListWork>),
+}
+
+/// An opened map: what is stored, and the edits by encoded key.
+pub struct MapWork {
+    /// Where the stored members are.
+    pub base: Base,
+    /// The edits.
+    pub edits: BTreeMap<Box<[u8]>, Edit>,
+    /// Whether it is the store's catalogue, whose members are trees.
+    pub catalogue: bool,
+}
+
+/// Where the stored members of an opened container are.
+#[derive(Clone, Debug)]
+pub enum Base {
+    /// In this page body; empty for a new container.
+    Inline(Box<[u8]>),
+    /// In pages under this id.
+    Paged(u64),
+}
+
+/// A member as the transaction sees it.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    /// It was removed.
+    Removed,
+    /// It is this encoded node.
+    Set(Box<[u8]>),
+    /// It is an opened container with this metadata.
+    Open {
+        /// Encoded metadata.
+        meta: Box<[u8]>,
+        /// Index of the [`Work`].
+        node: usize,
+    },
+}
+
+/// The tree of a member: its own in the catalogue, the container's everywhere else.
+pub type MemberTree = TreeId;
+
+/// All opened containers of a transaction; index 0 is the catalogue.
+pub struct Edits {
+    /// The arena.
+    pub nodes: Vec<Work>,
+    /// The trees of catalogue members that were touched.
+    pub trees: BTreeMap<Box<[u8]>, TreeId>,
+}
+
+impl Edits {
+    /// Opens the catalogue.
+    pub fn new(pending: &Pending<'_>) -> Result<Edits> {
+        let root = pending.view().root()?;
+        let mut edits = Edits { nodes: Vec::new(), trees: BTreeMap::new() };
+        match edits.open(pending, 0, root.encoded())? {
+            Some((_, 0)) => {}
+            _ => return Err(Error::corrupted("the store's root is not a map")),
+        }
+        if let Body::Map(map) = &mut edits.nodes[0].body {
+            map.catalogue = true;
+        }
+        Ok(edits)
+    }
+
+    /// Opens an encoded container: its metadata and index; `None` when it is a scalar.
+    pub fn open(
+        &mut self,
+        pending: &Pending<'_>,
+        tree: TreeId,
+        encoded: &[u8],
+    ) -> Result<Option<(Box<[u8]>, usize)>> {
+        let bad = || Error::corrupted("a stored node does not read");
+        let annotated = node::read(encoded).ok_or_else(bad)?;
+        let (container, base) = match annotated.node {
+            Node::Inline(container, body) => (container, Base::Inline(body.into())),
+            Node::Paged(container, id) => (container, Base::Paged(id)),
+            _ => return Ok(None),
+        };
+        let meta = annotated.meta.into();
+        let body = match container {
+            Container::Map => Body::Map(MapWork { base, edits: BTreeMap::new(), catalogue: false }),
+            Container::List => Body::List(Box::new(ListWork::open(pending, tree, base)?)),
+        };
+        self.nodes.push(Work {
+            tree,
+            body,
+            changed: false,
+            encoded: None,
+            delta: Delta::default(),
+        });
+        Ok(Some((meta, self.nodes.len() - 1)))
+    }
+
+    /// Opens a new, empty map.
+    pub fn new_map(&mut self, tree: TreeId) -> usize {
+        let map =
+            MapWork { base: Base::Inline(Box::new([])), edits: BTreeMap::new(), catalogue: false };
+        let body = Body::Map(map);
+        self.nodes.push(Work { tree, body, changed: true, encoded: None, delta: Delta::default() });
+        self.nodes.len() - 1
+    }
+
+    /// The tree that a member of a container belongs to; `None` for a tree that does not exist.
+    pub fn member_tree(
+        &self,
+        pending: &Pending<'_>,
+        node: usize,
+        key: &[u8],
+    ) -> Result<Option<MemberTree>> {
+        let work = &self.nodes[node];
+        match &work.body {
+            Body::Map(map) if map.catalogue => match self.trees.get(key) {
+                Some(&tree) => Ok(Some(tree)),
+                None => stored_tree(pending, &map.base, key),
+            },
+            _ => Ok(Some(work.tree)),
+        }
+    }
+
+    /// The tree of a member that is about to be written; a new tree gets its number.
+    pub fn member_tree_to_write(
+        &mut self,
+        pending: &mut Pending<'_>,
+        node: usize,
+        key: &[u8],
+    ) -> Result<MemberTree> {
+        let tree = match self.member_tree(pending, node, key)? {
+            Some(tree) => tree,
+            None => TreeId::try_from(pending.new_id(0)?)
+                .map_err(|_| Error::limit_exceeded("the store has no tree numbers left"))?,
+        };
+        if let Body::Map(MapWork { catalogue: true, .. }) = self.nodes[node].body {
+            self.trees.insert(key.into(), tree);
+            pending.head(tree)?;
+        }
+        Ok(tree)
+    }
+
+    /// The stored value of a map's member before the transaction; `None` when there was none.
+    pub fn stored_member(
+        &self,
+        pending: &Pending<'_>,
+        node: usize,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        let work = &self.nodes[node];
+        let Body::Map(map) = &work.body else { return Ok(None) };
+        if map.catalogue {
+            let Some(tree) = stored_tree(pending, &map.base, key)? else { return Ok(None) };
+            let root = Head::root(pending.snapshot(), tree)?;
+            return Ok(root
+                .map(|(record, at)| record[at..].to_vec())
+                .filter(|root| !root.is_empty()));
+        }
+        stored_value(pending, work.tree, &map.base, key)
+    }
+}
+
+/// The encoded node of a stored map member.
+pub fn stored_value(
+    pending: &Pending<'_>,
+    tree: TreeId,
+    base: &Base,
+    key: &[u8],
+) -> Result<Option<Vec<u8>>> {
+    let bad = || Error::corrupted("a stored page does not read");
+    let find = |page: crate::page::Page<'_>| match page.search(key).ok_or_else(bad)? {
+        Ok(index) => Ok(Some(page.value(index).ok_or_else(bad)?.to_vec())),
+        Err(_) => Ok(None),
+    };
+    match base {
+        Base::Inline(body) => find(crate::page::Page::parse(Container::Map, body).ok_or_else(bad)?),
+        Base::Paged(id) => {
+            let view = pending.view();
+            let record = crate::separator::page_of(&view, tree, *id, key)?;
+            find(record.page(Container::Map)?)
+        }
+    }
+}
+
+fn stored_tree(pending: &Pending<'_>, base: &Base, key: &[u8]) -> Result<Option<TreeId>> {
+    let Some(encoded) = stored_value(pending, 0, base, key)? else { return Ok(None) };
+    match node::read(&encoded).map(|annotated| annotated.node) {
+        Some(Node::Tree(tree)) => Ok(Some(tree)),
+        _ => Err(Error::corrupted("a member of the catalogue is not a tree")),
+    }
+}
+
+/// What an edit makes of a member, once opened containers are encoded.
+pub enum Outcome {
+    /// As it is stored.
+    Same,
+    /// No member.
+    Gone,
+    /// This encoded node.
+    Is(Box<[u8]>),
+}
+
+/// What an edit makes of a member, once opened containers are encoded; `stored` is what it was.
+pub fn outcome(nodes: &[Work], edit: &Edit, stored: Option<&[u8]>) -> Result<Outcome> {
+    let fresh: Box<[u8]> = match edit {
+        Edit::Removed => {
+            return Ok(if stored.is_some() { Outcome::Gone } else { Outcome::Same });
+        }
+        Edit::Set(encoded) => encoded.clone(),
+        Edit::Open { meta, node } => {
+            let mut out = Vec::new();
+            node::write_meta(meta, &mut out);
+            match &nodes[*node].encoded {
+                Some(encoded) => out.extend_from_slice(encoded),
+                None => nodes[*node].write_base(&mut out),
+            }
+            out.into()
+        }
+    };
+    Ok(if stored == Some(&*fresh) { Outcome::Same } else { Outcome::Is(fresh) })
+}
+
+impl Work {
+    /// The container's kind.
+    pub fn container(&self) -> Container {
+        match self.body {
+            Body::Map(_) => Container::Map,
+            Body::List(_) => Container::List,
+        }
+    }
+
+    /// Appends the encoded node as it is stored.
+    pub fn write_base(&self, out: &mut Vec<u8>) {
+        let base = match &self.body {
+            Body::Map(map) => &map.base,
+            Body::List(list) => &list.base,
+        };
+        match base {
+            Base::Inline(body) => node::write_inline(self.container(), body, out),
+            Base::Paged(id) => node::write_paged(self.container(), *id, out),
+        }
+    }
+}

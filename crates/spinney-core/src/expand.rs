@@ -1,0 +1,163 @@
+//! Diffs that contain what they refer to, so that they apply anywhere.
+
+use crate::diff::{Diff, Op, What};
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::node::{self, Node};
+use crate::page::{self, Entry, Page};
+use crate::view::{Slot, View};
+use crate::visit::{Container, Scalar, Visitor};
+
+impl Diff {
+    /// The same diff with every container and long value taken in: read before the commit from
+    /// `before`, after it from `after`.
+    ///
+    /// # Errors
+    /// Those of reading; `LimitExceeded` when one node does not fit 4 GiB.
+    pub fn expand(&self, before: &View<'_>, after: &View<'_>) -> Result<Diff> {
+        let take_in = |view: &View<'_>, op: &Op, side: &Option<Box<[u8]>>| match side {
+            Some(encoded) if op.what == What::Node => {
+                let mut contained = ContainedBuilder::default();
+                view.walk(&Slot::owned(op.tree, encoded), &mut contained)?;
+                Ok(Some(contained.finish()))
+            }
+            other => Ok(other.clone()),
+        };
+        let mut ops = Vec::with_capacity(self.ops.len());
+        for op in &self.ops {
+            let (old, new) = (take_in(before, op, &op.old)?, take_in(after, op, &op.new)?);
+            ops.push(Op { old, new, ..op.clone() });
+        }
+        Ok(Diff { ops })
+    }
+}
+
+/// An encoded node that refers to nothing outside itself.
+pub struct Contained<'a>(pub &'a [u8]);
+
+impl Contained<'_> {
+    /// Drives a visitor over the node.
+    ///
+    /// # Errors
+    /// `Unsupported` when it refers to something outside; `Corrupted` when it does not read.
+    pub fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
+        let bad = || Error::corrupted("a node in a diff does not read");
+        let mut stack: Vec<(Page<'_>, usize)> = Vec::new();
+        let mut next = Some(self.0);
+        let mut key = Vec::new();
+        loop {
+            if let Some(encoded) = next.take() {
+                let annotated = node::read(encoded).ok_or_else(bad)?;
+                for entry in node::meta_entries(annotated.meta) {
+                    let (name, value) = entry.ok_or_else(bad)?;
+                    visitor.meta(name, value)?;
+                }
+                match annotated.node {
+                    Node::Scalar(scalar) => visitor.scalar(scalar)?,
+                    Node::Inline(container, body) => {
+                        visitor.open(container)?;
+                        stack.push((Page::parse(container, body).ok_or_else(bad)?, 0));
+                    }
+                    Node::Long(_) | Node::Paged(..) | Node::Tree(_) => {
+                        return Err(Error::unsupported(
+                            "the diff holds a container by reference; expand it first",
+                        ));
+                    }
+                }
+            }
+            let Some((page, index)) = stack.last_mut() else { return Ok(()) };
+            if *index == page.count() {
+                visitor.close()?;
+                stack.pop();
+                continue;
+            }
+            if page.layout.container == Container::Map {
+                key.clear();
+                page.key_into(*index, &mut key).ok_or_else(bad)?;
+                visitor.key(Key::decode(&key).ok_or_else(bad)?)?;
+            }
+            next = Some(page.value(*index).ok_or_else(bad)?);
+            *index += 1;
+        }
+    }
+}
+
+/// Kind, metadata, and members as encoded key and node.
+type OpenContainer = (Container, Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>);
+
+/// Encodes a node with everything inline, whatever its size.
+#[derive(Default)]
+struct ContainedBuilder {
+    open: Vec<OpenContainer>,
+    keys: Vec<Vec<u8>>,
+    meta: Vec<(String, String)>,
+    done: Vec<u8>,
+}
+
+impl ContainedBuilder {
+    fn finish(self) -> Box<[u8]> {
+        self.done.into()
+    }
+
+    fn take_meta(&mut self) -> Vec<u8> {
+        let meta = std::mem::take(&mut self.meta);
+        node::encode_meta(meta.iter().map(|(name, value)| (&**name, &**value)))
+    }
+
+    fn add(&mut self, encoded: Vec<u8>) {
+        match self.open.last_mut() {
+            None => self.done = encoded,
+            Some((Container::Map, _, members)) => {
+                members.push((self.keys.pop().expect("a key comes before each member"), encoded));
+            }
+            Some((Container::List, _, members)) => members.push((Vec::new(), encoded)),
+        }
+    }
+}
+
+impl Visitor for ContainedBuilder {
+    fn open(&mut self, container: Container) -> Result<()> {
+        let meta = self.take_meta();
+        self.open.push((container, meta, Vec::new()));
+        Ok(())
+    }
+
+    fn key(&mut self, key: Key<'_>) -> Result<()> {
+        let mut encoded = Vec::new();
+        key.encode(&mut encoded);
+        self.keys.push(encoded);
+        Ok(())
+    }
+
+    fn scalar(&mut self, scalar: Scalar<'_>) -> Result<()> {
+        let mut encoded = Vec::new();
+        node::write_meta(&self.take_meta(), &mut encoded);
+        node::write_scalar(scalar, &mut encoded);
+        self.add(encoded);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let (container, meta, members) = self.open.pop().expect("close comes after open");
+        let mut body = Vec::new();
+        let entry = |index: usize| {
+            let (key, value): &(Vec<u8>, Vec<u8>) = &members[index];
+            let id = if container == Container::List { index as u64 } else { 0 };
+            Entry { key, id, value }
+        };
+        page::encode(container, members.len(), entry, None, &mut body);
+        if body.len() > u32::MAX as usize {
+            return Err(Error::limit_exceeded("a node is larger than 4 GiB; it stays a reference"));
+        }
+        let mut encoded = Vec::new();
+        node::write_meta(&meta, &mut encoded);
+        node::write_inline(container, &body, &mut encoded);
+        self.add(encoded);
+        Ok(())
+    }
+
+    fn meta(&mut self, name: &str, value: &str) -> Result<()> {
+        self.meta.push((name.to_owned(), value.to_owned()));
+        Ok(())
+    }
+}
