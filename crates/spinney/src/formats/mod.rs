@@ -10,6 +10,7 @@
 //! buffer of 64 KiB, however long the text is.
 
 mod base64;
+mod digits;
 mod json5;
 mod quote;
 mod reader;
@@ -110,8 +111,11 @@ pub fn read_with(
 ///
 /// # Examples
 /// ```
-/// let value = spinney::formats::parse(r#"{"a": [1, 1.10]}"#)?;
-/// assert_eq!(value.pointer("/a/1").map(ToString::to_string).as_deref(), Some("1.10"));
+/// use spinney::formats::{self, Fidelity, Layout};
+///
+/// let value = formats::parse(r#"{"b": [1.10, 1e400], "a": {}}"#)?;
+/// let text = formats::print(&value, Layout::Compact, Fidelity::Refuse)?;
+/// assert_eq!(text, r#"{"a":{},"b":[1.10,1e400]}"#);
 /// # Ok::<(), spinney_core::Error>(())
 /// ```
 pub fn parse(text: &str) -> Result<Value> {

@@ -1,20 +1,16 @@
 //! Texts go into JSON strings: copied when they need no escaping, else escaped.
 
-use super::scan::{is_special, specials};
+use super::Dialect;
+use super::scan::{is_plain, is_special, specials};
+use super::unescape::unescape;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
-
-/// Copies bytes; short ones without a call.
-#[inline(always)]
-pub(super) fn append(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(bytes);
-}
 
 /// Appends a text that may need escaping.
 #[inline(always)]
 pub(super) fn checked(text: &str, out: &mut Vec<u8>) {
-    match super::scan::is_plain(text) {
-        true => append(text.as_bytes(), out),
+    match is_plain(text) {
+        true => out.extend_from_slice(text.as_bytes()),
         false => escape(text, out),
     }
 }
@@ -44,6 +40,14 @@ pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
         }
         rest = &rest[plain_len + 1..];
     }
+}
+
+/// The text that was printed between quotes.
+pub(super) fn unquote(printed: &[u8]) -> String {
+    let printed = std::str::from_utf8(printed).expect("printed from a text");
+    let mut text = String::with_capacity(printed.len());
+    unescape(printed, Dialect::Json, &mut text).expect("printed with the escapes of JSON");
+    text
 }
 
 fn plain_len(bytes: &[u8]) -> usize {

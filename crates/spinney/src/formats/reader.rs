@@ -12,7 +12,7 @@ use spinney_core::{Container, Error, Key, Num, Result, Scalar, Text, Visitor};
 
 use super::unescape::unescape;
 use super::window::Window;
-use super::{Dialect, Framing, ReadOptions, scan};
+use super::{Dialect, Framing, ReadOptions, digits, scan};
 
 /// Reads values from one input.
 pub(super) struct Reader<'a, R> {
@@ -58,9 +58,9 @@ impl<'a, R: Read> Reader<'a, R> {
             Framing::One => {
                 let at = self.value(0, visitor)?;
                 let at = self.significant(at)?;
-                match at < self.window.end() {
-                    true => Err(self.window.expected(at, "the end of the input")),
-                    false => Ok(()),
+                match self.window.is_finished(at) {
+                    true => Ok(()),
+                    false => Err(self.window.expected(at, "the end of the input")),
                 }
             }
             Framing::Lines => self.lines(visitor),
@@ -77,13 +77,13 @@ impl<'a, R: Read> Reader<'a, R> {
         loop {
             self.space = all_space;
             at = self.significant(at)?;
-            if at == self.window.end() {
+            if self.window.is_finished(at) {
                 return visitor.close().map_err(|error| self.window.locate(at, error));
             }
             self.space = line_space;
             at = self.value(at, visitor)?;
             at = self.significant(at)?;
-            if at < self.window.end() && self.window.text().as_bytes()[at] != b'\n' {
+            if !self.window.is_finished(at) && self.window.text().as_bytes()[at] != b'\n' {
                 return Err(self.window.expected(at, "the end of the line"));
             }
         }
@@ -244,6 +244,17 @@ impl<'a, R: Read> Reader<'a, R> {
     #[inline(always)]
     fn number<V: Visitor + ?Sized>(&mut self, at: usize, visitor: &mut V) -> Result<Next> {
         let bytes = self.window.text().as_bytes();
+        if let Some((num, after)) = digits::scan(bytes, at) {
+            let scalar = Scalar::Number(num);
+            visitor.scalar(scalar).map_err(|error| self.window.locate(at, error))?;
+            return Ok(Next::After(after));
+        }
+        self.unusual_number(at, visitor)
+    }
+
+    #[inline(never)]
+    fn unusual_number<V: Visitor + ?Sized>(&mut self, at: usize, visitor: &mut V) -> Result<Next> {
+        let bytes = self.window.text().as_bytes();
         match Num::scan(&bytes[at..]) {
             // The padding may be where the number goes on; `x` may make it hexadecimal.
             Ok((num, len)) if !matches!(bytes[at + len], 0 | b'x' | b'X') => {
@@ -401,7 +412,8 @@ impl<'a, R: Read> Reader<'a, R> {
             } else if self.dialect == Dialect::Json5 && !matches!(bytes[stop], b'\n' | b'\r') {
                 from = stop + 1;
             } else {
-                let what = format!("`{}`; controls must be escaped", char::from(quote));
+                let controls = if self.dialect == Dialect::Json { "controls" } else { "line ends" };
+                let what = format!("`{}`; {controls} must be escaped", char::from(quote));
                 return Err(self.window.expected(stop, &what));
             }
         }

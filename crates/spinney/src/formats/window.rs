@@ -104,11 +104,16 @@ impl<'a, R: Read> Window<'a, R> {
         self.text.len() - PADDING.len()
     }
 
+    /// Whether `at` is the end of the whole input, and not only of what is valid.
+    pub(super) fn is_finished(&self, at: usize) -> bool {
+        self.state == State::Ended && at == self.end()
+    }
+
     /// Drops the text before `keep`, so that `keep` becomes 0, and reads more behind the rest.
-    /// Returns false at the end of the input.
+    /// Returns false at the end of the input and before a byte that is not UTF-8.
     ///
     /// # Errors
-    /// `Io`; `InvalidInput` when what follows is not UTF-8.
+    /// `Io`.
     #[cold]
     pub(super) fn fill(&mut self, keep: usize) -> Result<bool> {
         self.start = self.start.after(&self.text[..keep]);
@@ -122,10 +127,8 @@ impl<'a, R: Read> Window<'a, R> {
 
     fn append(&mut self, before: usize) -> Result<bool> {
         while self.text.len() == before {
-            match self.state {
-                State::Invalid(byte) => return Err(self.not_utf8(byte)),
-                State::Ended => return Ok(false),
-                State::Start | State::Open => {}
+            if matches!(self.state, State::Ended | State::Invalid(_)) {
+                return Ok(false);
             }
             let len = match self.source.read(&mut self.raw[self.raw_len..]) {
                 Ok(len) => len,
@@ -207,11 +210,5 @@ impl<'a, R: Read> Window<'a, R> {
     #[cold]
     pub(super) fn locate(&self, at: usize, error: Error) -> Error {
         error.at(self.position(at))
-    }
-
-    #[cold]
-    fn not_utf8(&self, byte: u8) -> Error {
-        let position = self.start.after(&self.text);
-        Error::invalid_input(format!("expected UTF-8, found byte 0x{byte:02x}")).at(position)
     }
 }

@@ -183,7 +183,7 @@ impl<W: Write> JsonWriter<W> {
         }
         self.buffer.push(b'"');
         match text.plain {
-            true => quote::append(text.text.as_bytes(), &mut self.buffer),
+            true => self.buffer.extend_from_slice(text.text.as_bytes()),
             false => quote::escape(text.text, &mut self.buffer),
         }
         self.buffer.push(b'"');
@@ -234,28 +234,20 @@ impl<W: Write> JsonWriter<W> {
     #[cold]
     fn refused(&self, what: &str) -> Error {
         let mut path = Path::root();
-        let mut outer = self.open.first().map_or(self.within, |_| Container::Map);
-        let mut segment = |container: Container, count: u64, key: &[u8]| match container {
-            Container::List => path.push(&(count - 1).to_string()),
-            Container::Map => {
-                let key = std::str::from_utf8(key).expect("printed from a text");
-                let mut text = String::new();
-                super::unescape::unescape(key, super::Dialect::Json, &mut text)
-                    .expect("printed by this writer");
-                path.push(&text);
-            }
-        };
-        for (level, open) in self.open.iter().enumerate().skip(1) {
-            outer = self.open[level - 1].container;
-            let end = self.open.get(level + 1).map_or(self.keys.len(), |next| next.outer_keys_len);
-            segment(outer, open.outer_count, &self.keys[open.outer_keys_len..end]);
+        for (level, open) in self.open.iter().enumerate() {
+            let inner = self.open.get(level + 1);
+            let segment = match (open.container, inner) {
+                (Container::List, Some(inner)) => (inner.outer_count - 1).to_string(),
+                (Container::List, None) => self.count.to_string(),
+                (Container::Map, Some(inner)) => {
+                    let end =
+                        self.open.get(level + 2).map_or(self.keys.len(), |o| o.outer_keys_len);
+                    quote::unquote(&self.keys[inner.outer_keys_len..end])
+                }
+                (Container::Map, None) => quote::unquote(&self.buffer[self.key.clone()]),
+            };
+            path.push(&segment);
         }
-        if let Some(innermost) = self.open.last() {
-            outer = innermost.container;
-            let next = self.count + u64::from(outer == Container::List);
-            segment(outer, next, &self.buffer[self.key.clone()]);
-        }
-        let _ = outer;
         Error::unsupported(format!(
             "JSON has no form for {what} of `{path}`; `--lossy` drops it, `--tagged` keeps it"
         ))
@@ -293,7 +285,7 @@ impl<W: Write> Visitor for JsonWriter<W> {
         match key {
             Key::Int(value) => {
                 let mut digits = itoa::Buffer::new();
-                quote::append(digits.format(value).as_bytes(), &mut self.buffer);
+                self.buffer.extend_from_slice(digits.format(value).as_bytes());
             }
             Key::Text(text) => {
                 if self.fidelity == Fidelity::Tagged && text.starts_with(PREFIX) {
