@@ -29,14 +29,15 @@ pub enum Layout {
 /// What happens to metadata and bytes, for which JSON has no form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fidelity {
-    /// The first of them is an error.
+    /// The first of them is an `Unsupported` error that names its JSON Pointer (RFC 6901).
     #[default]
     Refuse,
     /// Metadata is left out, bytes become a base64 string (RFC 4648 section 4).
     Lossy,
     /// They take forms that [`ReadOptions::tagged`](super::ReadOptions::tagged) turns back:
     /// `{"$spinney:bytes":"BASE64"}`, `{"$spinney:meta":{...},"$spinney:value":...}`; a key that
-    /// starts with `$spinney:` is written with one more `$spinney:` before it.
+    /// starts with `$spinney:` is written with one more `$spinney:` before it. Bytes above 768 MiB
+    /// become a string that is too long to be read.
     Tagged,
 }
 
@@ -336,6 +337,9 @@ impl<W: Write> Visitor for JsonWriter<W> {
         self.within = self.open.last().map_or(Container::Map, |outer| outer.container);
         self.count = closed.outer_count;
         self.keys.truncate(closed.outer_keys_len);
+        if self.open.is_empty() {
+            self.key = 0..0;
+        }
         self.end_value()
     }
 

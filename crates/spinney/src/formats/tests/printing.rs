@@ -120,6 +120,20 @@ fn long_texts_pass_in_pieces() {
 }
 
 #[test]
+fn values_one_after_the_other_do_not_disturb_each_other() {
+    let mut writer = JsonWriter::new(Vec::new(), Layout::Compact, Fidelity::Refuse);
+    let long = "x".repeat(70_000);
+    for _ in 0..3 {
+        writer.open(Container::Map).expect("it prints");
+        writer.key(Key::Text("a")).expect("it prints");
+        writer.scalar(Scalar::String(Text::new(&long))).expect("it prints");
+        writer.close().expect("it prints");
+    }
+    let expected = format!("{{\"a\":\"{long}\"}}").repeat(3);
+    assert!(writer.finish().expect("it prints") == expected.as_bytes());
+}
+
+#[test]
 fn a_broken_output_is_an_error() {
     #[derive(Debug)]
     struct Full;
