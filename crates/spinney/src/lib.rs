@@ -1,1 +1,5 @@
 //! spinney
+
+pub mod formats;
+
+pub use spinney_core::*;

@@ -1,0 +1,214 @@
+//! The stretch of input that the reader looks at: valid UTF-8, with positions for errors.
+//!
+//! It knows lines and characters, nothing of JSON.
+
+use std::fmt;
+use std::io::{ErrorKind, Read};
+
+use spinney_core::{Error, Result};
+
+/// Bytes that are read at once.
+pub(super) const WINDOW_LEN: usize = 256 * 1024;
+
+/// Follows the input, so that eight bytes can be loaded at any place and every scan stops.
+const PADDING: &str = "\0\0\0\0\0\0\0\0";
+
+/// Text from the input, always a whole number of characters, followed by eight NUL characters.
+///
+/// Places are byte offsets into [`Window::text`]; [`Window::fill`] moves them.
+pub(super) struct Window<'a, R> {
+    source: R,
+    /// What was read but is not in `text` yet: at most the start of one character.
+    raw: Vec<u8>,
+    raw_len: usize,
+    text: String,
+    progress: Option<&'a mut dyn FnMut(u64)>,
+    read_len: u64,
+    state: State,
+    /// Where `text` starts.
+    start: Position,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    Open,
+    Ended,
+    /// After `text` comes a byte that is not UTF-8.
+    Invalid(u8),
+}
+
+/// A place in the input; both numbers count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    pub line: u64,
+    pub column: u64,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+impl Position {
+    fn after(self, text: &str) -> Position {
+        match memchr::memrchr(b'\n', text.as_bytes()) {
+            None => Position { column: self.column + chars(text), ..self },
+            Some(last) => Position {
+                line: self.line + memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64,
+                column: 1 + chars(&text[last + 1..]),
+            },
+        }
+    }
+}
+
+fn chars(text: &str) -> u64 {
+    match text.is_ascii() {
+        true => text.len() as u64,
+        false => text.chars().count() as u64,
+    }
+}
+
+impl<'a, R: Read> Window<'a, R> {
+    pub(super) fn new(
+        source: R,
+        window_len: usize,
+        progress: Option<&'a mut dyn FnMut(u64)>,
+    ) -> Self {
+        // A window of one character must be possible.
+        let window_len = window_len.max(4);
+        let mut text = String::with_capacity(window_len + window_len / 16 + PADDING.len());
+        text.push_str(PADDING);
+        Window {
+            source,
+            raw: vec![0; window_len],
+            raw_len: 0,
+            text,
+            progress,
+            read_len: 0,
+            state: State::Start,
+            start: Position { line: 1, column: 1 },
+        }
+    }
+
+    /// The text with its padding.
+    #[inline(always)]
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where the padding starts.
+    #[inline(always)]
+    pub(super) fn end(&self) -> usize {
+        self.text.len() - PADDING.len()
+    }
+
+    /// Whether `at` is the end of the whole input, and not only of what is valid.
+    pub(super) fn is_finished(&self, at: usize) -> bool {
+        self.state == State::Ended && at == self.end()
+    }
+
+    /// Drops the text before `keep`, so that `keep` becomes 0, and reads more behind the rest.
+    /// Returns false at the end of the input and before a byte that is not UTF-8.
+    ///
+    /// # Errors
+    /// `Io`.
+    #[cold]
+    pub(super) fn fill(&mut self, keep: usize) -> Result<bool> {
+        self.start = self.start.after(&self.text[..keep]);
+        self.text.truncate(self.end());
+        self.text.drain(..keep);
+        let before = self.text.len();
+        let more = self.append(before);
+        self.text.push_str(PADDING);
+        more
+    }
+
+    fn append(&mut self, before: usize) -> Result<bool> {
+        while self.text.len() == before {
+            if matches!(self.state, State::Ended | State::Invalid(_)) {
+                return Ok(false);
+            }
+            let len = match self.source.read(&mut self.raw[self.raw_len..]) {
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Error::io("the input cannot be read").with_source(error)),
+            };
+            if len == 0 {
+                self.state = match self.raw_len {
+                    0 => State::Ended,
+                    _ => State::Invalid(self.raw[0]),
+                };
+                continue;
+            }
+            self.read_len += len as u64;
+            if let Some(progress) = &mut self.progress {
+                progress(self.read_len);
+            }
+            self.decode(self.raw_len + len);
+        }
+        Ok(true)
+    }
+
+    /// Moves the whole characters among the first `len` raw bytes to the text.
+    fn decode(&mut self, len: usize) {
+        let (valid, broken) = match std::str::from_utf8(&self.raw[..len]) {
+            Ok(text) => (text, None),
+            Err(error) => {
+                let valid = &self.raw[..error.valid_up_to()];
+                let valid = std::str::from_utf8(valid).expect("checked up to here");
+                (valid, error.error_len())
+            }
+        };
+        let used = valid.len();
+        let mut fresh = valid;
+        if self.state == State::Start && used > 0 {
+            self.state = State::Open;
+            fresh = valid.strip_prefix('\u{feff}').unwrap_or(valid);
+        }
+        self.text.push_str(fresh);
+        if broken.is_some() {
+            self.state = State::Invalid(self.raw[used]);
+        }
+        self.raw.copy_within(used..len, 0);
+        self.raw_len = len - used;
+    }
+
+    /// Where the input stands that `at` points to.
+    #[cold]
+    pub(super) fn position(&self, at: usize) -> Position {
+        self.start.after(&self.text[..at])
+    }
+
+    /// The error for a byte that does not fit; `what` was expected at `at`.
+    #[cold]
+    pub(super) fn expected(&self, at: usize, what: &str) -> Error {
+        let end = self.end();
+        let found = match self.text[at.min(end)..end].chars().next() {
+            None => match self.state {
+                State::Invalid(byte) => format!("byte 0x{byte:02x}, which is not UTF-8"),
+                _ => "the end of the input".to_owned(),
+            },
+            Some('\n') => "the end of the line".to_owned(),
+            Some('`') => "a backquote".to_owned(),
+            Some(char) if char.is_control() || char.is_whitespace() => {
+                format!("U+{:04X}", char as u32)
+            }
+            Some(char) => format!("`{char}`"),
+        };
+        self.invalid(at, &format!("expected {what}, found {found}"))
+    }
+
+    /// The error for malformed text at `at`.
+    #[cold]
+    pub(super) fn invalid(&self, at: usize, message: &str) -> Error {
+        self.locate(at, Error::invalid_input(message))
+    }
+
+    /// Puts the position of `at` before an error.
+    #[cold]
+    pub(super) fn locate(&self, at: usize, error: Error) -> Error {
+        error.at(self.position(at))
+    }
+}
