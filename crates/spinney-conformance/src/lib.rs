@@ -1,3 +1,5 @@
 //! spinney-conformance
 
 #![forbid(unsafe_code)]
+
+pub mod model;

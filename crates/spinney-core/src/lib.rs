@@ -7,6 +7,7 @@
 
 pub mod backend;
 pub mod build;
+pub mod check;
 pub mod counts;
 pub mod diff;
 pub mod edit;

@@ -71,7 +71,11 @@ impl Item {
         record
     }
 
-    fn decode(key: &[u8], record: &[u8]) -> Result<Item> {
+    /// Reads the sealed record.
+    ///
+    /// # Errors
+    /// `Corrupted` when it is damaged.
+    pub fn decode(key: &[u8], record: &[u8]) -> Result<Item> {
         let mut at = unseal(key, record)?;
         let mut read = || {
             let (head, []) = key.split_first_chunk::<PREFIX_LEN>()? else { return None };

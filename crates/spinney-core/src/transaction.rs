@@ -418,21 +418,7 @@ impl<'b> Transaction<'b> {
             from_parent == to_parent && self.edits.nodes[source].container() == Container::List;
         let (edit, id) = self.take(source, &from_last)?;
         self.mark_changed()?;
-        let target = self.open_or_make(to_parent)?;
-        match self.edits.nodes[target].container() {
-            Container::Map => self.put_member(target, &to_last, edit),
-            Container::List => {
-                let len = self.list_len(target);
-                let position = match &*to_last {
-                    "-" => len,
-                    segment => path::position(segment)
-                        .filter(|&position| position <= len)
-                        .ok_or_else(|| self.no_position(target, segment))?,
-                };
-                let id = id.filter(|_| same_list);
-                self.put_element(target, position, id, edit)
-            }
-        }
+        self.place(to, edit, id.filter(|_| same_list))
     }
 
     fn rename_tree(&mut self, from: &str, to: &str) -> Result<()> {
@@ -440,6 +426,10 @@ impl<'b> Transaction<'b> {
         let tree = self.edits.member_tree_to_write(&mut self.pending, 0, &from)?;
         self.open_existing("")?;
         let (edit, _) = self.take_map_member(0, &from)?;
+        // Whatever takes the old name later is another tree.
+        let other = TreeId::try_from(self.pending.new_id(0)?)
+            .map_err(|_| Error::limit_exceeded("the store has no tree numbers left"))?;
+        self.edits.trees.insert(from, other);
         self.edits.trees.insert(to.clone(), tree);
         self.put_map_member(0, &to, edit);
         self.mark_changed()
@@ -462,34 +452,41 @@ impl<'b> Transaction<'b> {
         if !self.exists(from)? {
             return Err(Error::not_found("there is nothing to copy"));
         }
-        let Some((parent, last)) = path::split_last(to) else {
+        path::check(to)?;
+        let Some(name) = path::segments(to).next() else {
             return Err(Error::invalid_input("nothing can be copied onto the root"));
         };
-        path::check(to)?;
-        let parent = self.open_or_make(parent)?;
-        let tree = self.tree_to_write(parent, &last)?;
-        let depth = self.trail.len();
+        // The copy is complete before the way to its place is made, which may lead through `from`.
+        let tree = self.tree_to_write(0, &name)?;
+        let first_id = self.pending.head(tree)?.next_id;
+        let depth = path::segments(to).count();
         let fork = self.pending.fork()?;
         let view = View { snapshot: &fork, key_len_max: self.pending.sizes.key_len_max };
-        let first_id = self.pending.head(tree)?.next_id;
         let mut build = self.builder.build(&mut self.pending, tree, depth, self.scratch);
         let copied = match read::resolve(&self.edits, &view, from)? {
             Some(found) => read::walk(&self.edits, &view, found, &mut build),
             None => Err(Error::not_found("there is nothing to copy")),
         };
         let copied = copied.and_then(|()| build.finish());
-        let encoded = self.or_give_back(tree, first_id, copied)?;
-        match self.edits.nodes[parent].container() {
-            Container::Map => self.put_member(parent, &last, Edit::Set(encoded)),
-            Container::List => {
-                let len = self.list_len(parent);
+        let placed = copied.and_then(|encoded| self.place(to, Edit::Set(encoded), None));
+        self.or_give_back(tree, first_id, placed)
+    }
+
+    /// Puts a node that was moved or copied: a map's member is replaced, a list's inserted.
+    fn place(&mut self, to: &str, edit: Edit, id: Option<u64>) -> Result<()> {
+        let (parent, last) = path::split_last(to).expect("it is not the root");
+        let parent = self.open_or_make(parent)?;
+        match &self.edits.nodes[parent].body {
+            Body::Map(_) => self.put_member(parent, &last, edit),
+            Body::List(list) => {
+                let len = list.len();
                 let position = match &*last {
                     "-" => len,
                     segment => path::position(segment)
                         .filter(|&position| position <= len)
                         .ok_or_else(|| self.no_position(parent, segment))?,
                 };
-                self.put_element(parent, position, None, Edit::Set(encoded))
+                self.put_element(parent, position, id, edit)
             }
         }
     }

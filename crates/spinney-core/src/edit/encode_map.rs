@@ -1,5 +1,8 @@
 //! Turning the edits of a map into an inline body or into changed pages.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
 use crate::backend::{Direction, TreeId};
 use crate::diff::{MemberChange, MemberDelta, Step};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
@@ -14,7 +17,6 @@ use crate::record::ContainerHead;
 use crate::separator::{self, tie_of};
 use crate::view::PageRecord;
 use crate::visit::Container;
-use std::ops::Bound;
 
 /// The key of a member and what becomes of it.
 type Fresh = (Box<[u8]>, Option<Box<[u8]>>);
@@ -31,43 +33,75 @@ pub fn encode(edits: &mut Edits, pending: &mut Pending<'_>, index: usize) -> Res
     let mut added = 0u64;
     let mut members = Vec::with_capacity(staged.len());
     let empty_base = matches!(&base, Base::Inline(body) if body.is_empty());
+    let live = if catalogue { live_trees(edits, &staged) } else { BTreeSet::new() };
     for (key, edit) in staged {
         let stored = match empty_base {
             true => None,
             false => edits.stored_member(pending, index, &key)?,
         };
         let outcome = outcome(&edits.nodes, &edit, stored.as_deref())?;
-        let member_tree = edits.member_tree(pending, index, &key)?.unwrap_or(tree);
-        if let Some(change) = member_change(&edits.nodes, &edit, stored.as_deref(), &outcome)? {
-            members.push(MemberDelta { step: Step::Key(key.clone()), tree: member_tree, change });
+        let mut delta = |tree, change| {
+            members.push(MemberDelta { step: Step::Key(key.clone()), tree, change });
+        };
+        if !catalogue {
+            if let Some(change) = member_change(&edits.nodes, &edit, stored.as_deref(), &outcome)? {
+                delta(tree, change);
+            }
+            let existed = stored.is_some();
+            match outcome {
+                Outcome::Same => continue,
+                Outcome::Gone => removed += 1,
+                Outcome::Is(_) => added += u64::from(!existed),
+            }
+            fresh.push((key, outcome.value()));
+            continue;
         }
-        let value = match outcome {
-            Outcome::Same => continue,
-            Outcome::Gone => {
-                removed += 1;
+        // In the catalogue a member's node is the root of its own tree; the entry names the tree.
+        let stored_tree = edits.stored_tree(pending, &key)?;
+        let own_tree = edits.member_tree(pending, index, &key)?;
+        if stored_tree == own_tree {
+            if let (Some(tree), Some(change)) =
+                (own_tree, member_change(&edits.nodes, &edit, stored.as_deref(), &outcome)?)
+            {
+                delta(tree, change);
+            }
+            let Some(tree) = own_tree else { continue };
+            match outcome {
+                Outcome::Same => {}
+                Outcome::Is(root) => pending.head(tree)?.root = root.into(),
+                Outcome::Gone => {
+                    if !live.contains(&tree) {
+                        pending.head(tree)?.root = Vec::new();
+                    }
+                    removed += 1;
+                    fresh.push((key, None));
+                }
+            }
+            continue;
+        }
+        // Another tree takes the name, or none does: the stored one went elsewhere or is gone.
+        let (existed, value) = (stored.is_some(), outcome_of_new_tree(&edits.nodes, &edit)?);
+        if let (Some(tree), Some(old)) = (stored_tree, stored) {
+            if !live.contains(&tree) {
+                pending.head(tree)?.root = Vec::new();
+            }
+            delta(tree, MemberChange::Node { old: Some(old.into()), new: None });
+        }
+        let reference = match (own_tree, value) {
+            (Some(tree), Some(root)) => {
+                delta(tree, MemberChange::Node { old: None, new: Some(root.clone()) });
+                pending.head(tree)?.root = root.into();
+                let mut out = Vec::new();
+                node::write_tree(tree, &mut out);
+                added += u64::from(!existed);
+                Some(out.into())
+            }
+            _ => {
+                removed += u64::from(existed);
                 None
             }
-            Outcome::Is(value) => {
-                added += u64::from(stored.is_none());
-                Some(value)
-            }
         };
-        if catalogue {
-            // The member's node is the root of its own tree; the catalogue names the tree.
-            let existed = stored.is_some();
-            pending.head(member_tree)?.root = value.as_deref().unwrap_or(&[]).to_vec();
-            if existed && value.is_some() {
-                continue;
-            }
-            let reference = value.map(|_| {
-                let mut out = Vec::new();
-                node::write_tree(member_tree, &mut out);
-                out.into()
-            });
-            fresh.push((key, reference));
-        } else {
-            fresh.push((key, value));
-        }
+        fresh.push((key, reference));
     }
     let encoded = match (fresh.is_empty(), &base) {
         (true, Base::Inline(body)) if !body.is_empty() || !edits.nodes[index].changed => None,
@@ -79,6 +113,17 @@ pub fn encode(edits: &mut Edits, pending: &mut Pending<'_>, index: usize) -> Res
     work.encoded = encoded;
     work.delta.members = members;
     Ok(())
+}
+
+/// The trees that have a name after the edits of the catalogue.
+fn live_trees(edits: &Edits, staged: &BTreeMap<Box<[u8]>, Edit>) -> BTreeSet<TreeId> {
+    let named = |key: &[u8]| !matches!(staged.get(key), Some(Edit::Removed));
+    edits.trees.iter().filter(|(key, _)| named(key)).map(|(_, &tree)| tree).collect()
+}
+
+/// The root of a tree that takes a name: whatever was there before is no part of it.
+fn outcome_of_new_tree(nodes: &[Work], edit: &Edit) -> Result<Option<Box<[u8]>>> {
+    Ok(outcome(nodes, edit, None)?.value())
 }
 
 /// What the diff says of a member.

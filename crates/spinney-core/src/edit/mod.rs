@@ -177,6 +177,14 @@ impl Edits {
         Ok(tree)
     }
 
+    /// The tree that had a name before the transaction.
+    pub fn stored_tree(&self, pending: &Pending<'_>, key: &[u8]) -> Result<Option<TreeId>> {
+        match &self.nodes[0].body {
+            Body::Map(map) => stored_tree(pending, &map.base, key),
+            Body::List(_) => Ok(None),
+        }
+    }
+
     /// The stored value of a map's member before the transaction; `None` when there was none.
     pub fn stored_member(
         &self,
@@ -235,6 +243,16 @@ pub enum Outcome {
     Gone,
     /// This encoded node.
     Is(Box<[u8]>),
+}
+
+impl Outcome {
+    /// The node, when there is one that is not as it is stored.
+    pub fn value(self) -> Option<Box<[u8]>> {
+        match self {
+            Outcome::Is(value) => Some(value),
+            Outcome::Same | Outcome::Gone => None,
+        }
+    }
 }
 
 /// What an edit makes of a member, once opened containers are encoded; `stored` is what it was.
