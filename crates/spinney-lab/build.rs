@@ -13,5 +13,11 @@ fn main() {
         let value = std::env::var(variable).unwrap_or_default().replace('\u{1f}', " ");
         println!("cargo::rustc-env={name}={value}");
     }
+    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
+    let packages = std::fs::read_to_string(lock).unwrap_or_default();
+    let version = packages.split("name = \"serde_json\"\nversion = \"").nth(1);
+    let version = version.and_then(|rest| rest.split('"').next());
+    println!("cargo::rustc-env=LAB_SERDE_JSON={}", version.unwrap_or("1"));
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={lock}");
 }
