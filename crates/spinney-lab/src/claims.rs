@@ -165,7 +165,7 @@ impl Judge<'_> {
             for peer in ["file", "sqlite"] {
                 let worst = ROWS
                     .iter()
-                    .filter(|row| !(peer == "sqlite" && is_single_commit(row.id)))
+                    .filter(|row| !(peer == "sqlite" && row.operation.is_single()))
                     .filter_map(|row| {
                         let own = self.own(row.id, size);
                         Some((ratio(own, self.time(peer, row.id, size))?, row.id))
@@ -204,10 +204,6 @@ impl Judge<'_> {
         let backend = self.backend.to_owned();
         self.claims.push(Claim { promise, backend, size, measured, bound, unit, side, verdict });
     }
-}
-
-fn is_single_commit(row: &str) -> bool {
-    row == "insert middle" || LEAF_ROWS.iter().any(|leaf| row.starts_with(leaf))
 }
 
 fn ratio(numerator: Option<f64>, denominator: Option<f64>) -> Option<f64> {

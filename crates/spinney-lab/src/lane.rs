@@ -144,6 +144,8 @@ impl Lane {
     fn keep(&mut self, row: &Row, elapsed: Elapsed, written: Option<u64>) {
         let Some(first) = self.first else {
             self.first = Some(elapsed.wall_us);
+            // What came before, such as loading the document, is paid once and not by tries.
+            self.spent = Duration::ZERO;
             self.is_warm = elapsed.wall_us >= WARM_UP_BELOW_US;
             return;
         };

@@ -23,6 +23,8 @@ pub struct Options {
     pub budget: Option<Duration>,
     /// Levels at which writes are measured.
     pub durability: Vec<Durability>,
+    /// Whether levels after the first measure every write; otherwise only those of one entry.
+    pub all_levels: bool,
     /// Ids or numbers of rows; none means all.
     pub rows: Vec<String>,
     /// Where to write records, one JSON object a line.
@@ -47,6 +49,7 @@ impl Default for Options {
             tries: None,
             budget: Some(Duration::from_millis(100)),
             durability: vec![Durability::Durable, Durability::None],
+            all_levels: false,
             rows: Vec::new(),
             records: None,
             dir: None,

@@ -15,7 +15,7 @@ use crate::syncs::Tracer;
 use crate::system::{Durability, Factory, System};
 
 /// Above this a commit is not repeated for the count of its syncs.
-const COUNTED_BELOW_US: f64 = 1e6;
+const COUNTED_BELOW_US: f64 = 2e4;
 
 /// An open system between its rows.
 pub struct Station<'a> {

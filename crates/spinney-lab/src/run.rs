@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value};
 use spinney_core::{Error, Result};
 
@@ -44,12 +44,12 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
     };
     let mut runner = Runner {
         options,
-        rows,
         report: Report::new(context, &parent, settings(&factories, options)),
         factories,
         folder: folder.path(),
         random: fastrand::Rng::with_seed(seed),
-        progress: progress(options),
+        progress: progress(options, rows.len()),
+        rows,
     };
     runner.leave_out();
     for &size in &options.sizes {
@@ -80,6 +80,11 @@ impl<'a> Runner<'a> {
             let text = format!("{} of {all} rows were not asked for", all - self.rows.len());
             self.report.left_out.push(text);
         }
+        if self.options.durability.len() > 1 {
+            let level = self.options.durability[0].name();
+            let which = if self.options.all_levels { "`cached`" } else { "`cached` and bulk" };
+            self.report.left_out.push(format!("{which} writes at levels other than {level}"));
+        }
         for size in [1_000, 10_000, 100_000, 1_000_000] {
             if !self.options.sizes.contains(&size) {
                 self.report.left_out.push(format!("N = {size} was not asked for"));
@@ -103,7 +108,8 @@ impl<'a> Runner<'a> {
         let folder = self.folder.join(format!("{}-{}", documents.size(), level.name()));
         let mut stations = self.open(&folder, level)?;
         for row in self.rows.clone() {
-            if at > 0 && row.operation.commits() && row.access == Access::Kept {
+            self.progress.inc(1);
+            if at > 0 && row.operation.commits() && !self.is_in_later_levels(row) {
                 continue;
             }
             if row.operation.commits() {
@@ -117,7 +123,6 @@ impl<'a> Runner<'a> {
                 let size = documents.size();
                 let message = format!("{size} items, {}: {}", level.name(), row.id);
                 self.progress.set_message(message);
-                self.progress.tick();
                 let records = self.measure_row(row, documents, level, &mut chosen)?;
                 self.report.records.extend(records);
             }
@@ -128,6 +133,10 @@ impl<'a> Runner<'a> {
         }
         drop(stations);
         std::fs::remove_dir_all(&folder).map_err(|error| io(error, &folder))
+    }
+
+    fn is_in_later_levels(&self, row: &Row) -> bool {
+        row.access == Access::Open && (self.options.all_levels || row.operation.is_single())
     }
 
     fn open(&self, folder: &Path, level: Durability) -> Result<Vec<Station<'a>>> {
@@ -266,14 +275,16 @@ fn settings(factories: &[&dyn Factory], options: &Options) -> Vec<Setting> {
     settings
 }
 
-fn progress(options: &Options) -> ProgressBar {
+fn progress(options: &Options, rows: usize) -> ProgressBar {
     // Indicatif draws nothing where stderr is no terminal.
     let target = match options.progress {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
     };
-    let levels = options.durability.len() * crate::datastore::ROWS.len();
-    ProgressBar::with_draw_target(None, target).with_message(format!("{levels} rows a size"))
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed}  {msg}");
+    let steps = options.sizes.len() * options.durability.len() * rows;
+    ProgressBar::with_draw_target(Some(steps as u64), target)
+        .with_style(style.expect("the template is valid"))
 }
 
 fn io(error: std::io::Error, path: &Path) -> Error {

@@ -5,7 +5,9 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle,
+};
 
 use crate::claims::{Claim, Side, Verdict, claims};
 use crate::datastore::{Documents, ROWS, document::State};
@@ -197,7 +199,7 @@ impl Report {
         line(out, "marks: = no winner within 95 %, ~ others used the machine, - not run");
         line(out, "`cached` rows may keep a decoded tree; all others may not");
         let syncs = match self.syncs_counted {
-            true => "syncs of commits below 1 s were counted with `strace`, without a clock",
+            true => "syncs of commits below 20 ms were counted with `strace`, without a clock",
             false => "syncs were not counted: `strace` is missing or may not attach",
         };
         line(out, syncs);
@@ -237,7 +239,7 @@ fn tests() -> impl Iterator<Item = String> {
 
 fn table<T: ToString>(header: &[T]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
     table.set_content_arrangement(ContentArrangement::Disabled).enforce_styling();
     table.set_header(
         header.iter().map(|name| Cell::new(name.to_string()).add_attribute(Attribute::Bold)),

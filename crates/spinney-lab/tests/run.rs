@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Fault, Reference};
 use serde_json::Value;
+use spinney_lab::claims::{Verdict, claims};
 use spinney_lab::datastore::ROWS;
-use spinney_lab::record::Status;
+use spinney_lab::record::{Record, Status};
 use spinney_lab::system::{Durability, Factory};
 use spinney_lab::{Options, Report, run, systems};
 
@@ -18,6 +19,7 @@ fn options(folder: &tempfile::TempDir) -> Options {
         tries: Some(2),
         dir: Some(folder.path().to_owned()),
         seed: Some(7),
+        all_levels: true,
         count_syncs: false,
         progress: false,
         ..Options::default()
@@ -175,4 +177,41 @@ fn ratios_stand_against_the_file() {
     let file = report.find("create all items", 10, "file").expect("measured");
     assert_eq!(file.ratio.expect("a ratio").value, 1.0);
     assert!(file.ratio.expect("a ratio").is_tie());
+}
+
+#[test]
+fn promises_are_judged_or_said_to_be_unmeasured() {
+    let report = measure(|options| options.sizes = vec![10, 20]);
+    let claims = claims(&report);
+    let find = |promise: &str, size: usize| {
+        claims
+            .iter()
+            .find(|claim| claim.promise.contains(promise) && claim.size == Some(size))
+            .unwrap_or_else(|| panic!("no promise `{promise}` at {size}"))
+    };
+    let leaf = find("leaf read by path", 20);
+    let median = report.find("leaf", 20, "reference").and_then(Record::median);
+    assert_eq!(leaf.measured, median);
+    assert_eq!(leaf.verdict == Verdict::Holds, median < Some(1.0));
+    // The reference is not persistent, and no run here has a million items.
+    assert_eq!(find("modify an item, durable, against a raw", 10).verdict, Verdict::NotMeasured);
+    assert_eq!(find("against the same at N", 1_000_000).verdict, Verdict::NotMeasured);
+    assert_ne!(find("modify an item, staged", 10).verdict, Verdict::NotMeasured);
+}
+
+#[test]
+fn the_report_shows_losses_first_and_reads_without_colour() {
+    let report = measure(|options| options.sizes = vec![10]);
+    let text = anstream::adapter::strip_str(&report.render()).to_string();
+    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("no `{part}` in\n{text}"));
+    let order =
+        ["where a peer wins", "N = 10 ", "limits: ", "what it must show", "how", "verdict: "];
+    assert!(order.map(place).is_sorted(), "{text}");
+    for part in ["file (baseline)", "synchronous=FULL", "left out: ", "not measured: ", "skipped: "]
+    {
+        place(part);
+    }
+    for loss in report.losses() {
+        assert!(loss.ratio.low > 1.0, "{loss:?}");
+    }
 }

@@ -74,6 +74,11 @@ impl Operation {
         self.writes() && self != Operation::Reclaim
     }
 
+    /// Whether it changes one entry and not N.
+    pub fn is_single(self) -> bool {
+        self.commits() && self.ops(2) == 1 && self != Operation::Import
+    }
+
     /// The state before each try.
     pub fn start(self) -> State {
         match self {
