@@ -36,6 +36,8 @@ impl Tracer {
     /// Attaches; `None` where `strace` is not installed or the kernel forbids it.
     pub fn attach(folder: &Path) -> Option<Tracer> {
         let path = folder.join("trace");
+        // An earlier trace would look as if this one had begun.
+        let _ = fs::remove_file(&path);
         let child = Command::new("strace")
             .args(["-f", "-qq", "-e", CALLS, "-e", "signal=none", "-s", "64", "-p"])
             .arg(std::process::id().to_string())
