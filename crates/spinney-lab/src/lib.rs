@@ -1,3 +1,36 @@
-//! spinney-lab
+//! Measures spinney beside what people would use instead: the same work, the same answers, one
+//! machine, one run.
+//!
+//! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
+//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`] and [`claims`].
+//! Nothing here knows the command line.
 
 #![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod canonical;
+pub mod claims;
+mod clock;
+pub mod datastore;
+mod lane;
+pub mod limits;
+mod machine;
+mod operate;
+mod options;
+mod process;
+pub mod record;
+pub mod report;
+mod row;
+mod run;
+pub mod statistics;
+mod syncs;
+pub mod system;
+pub mod systems;
+mod table;
+
+pub use options::Options;
+pub use report::Report;
+pub use run::run;
+
+/// The version of serde_json, the library of the limit rows and of the peer `file`.
+pub const SERDE_JSON_VERSION: &str = env!("LAB_SERDE_JSON");

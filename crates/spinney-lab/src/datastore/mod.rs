@@ -1,0 +1,7 @@
+//! The suite `datastore`: its data, its rows and what each row must do and leave behind.
+
+pub mod document;
+pub mod rows;
+
+pub use document::Documents;
+pub use rows::{LEFT_OUT, Operation, ROWS, Row};

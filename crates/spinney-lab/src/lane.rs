@@ -1,0 +1,231 @@
+//! The tries of one system in one row: how many, when warm, when enough.
+
+use std::time::{Duration, Instant};
+
+use spinney_core::{ErrorKind, Result};
+
+use crate::clock::Elapsed;
+use crate::datastore::{Documents, Row};
+use crate::operate::{self, Outcome, Standing};
+use crate::system::System;
+use crate::{process, statistics};
+
+/// Below this an unchanging operation is measured in batches, so that the clock does not dominate.
+const BATCHED_BELOW_US: f64 = 100.0;
+/// How long a batch takes.
+const BATCH_US: f64 = 1_000.0;
+/// Single operations behind the 99th percentile of batched rows.
+const SINGLES: usize = 1_000;
+/// Tries that a time budget never cuts.
+const TRIES_MIN: usize = 3;
+/// Medians over this many tries are compared to see whether a system is warm.
+const WARM_WINDOW: usize = 5;
+/// Tries after which a system counts as warm in any case.
+const WARM_UP_MAX: usize = 25;
+/// Below this first try there is a warm-up.
+const WARM_UP_BELOW_US: f64 = 10_000.0;
+
+/// How many tries a lane makes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Exactly so many, whatever they take.
+    pub tries: Option<usize>,
+    /// Time for all tries, restoring included.
+    pub budget: Option<Duration>,
+}
+
+/// The tries of one system in one row.
+pub struct Lane {
+    limits: Limits,
+    /// Tries kept.
+    pub kept: Vec<Elapsed>,
+    /// Single operations of a batched row, in microseconds.
+    pub singles: Vec<f64>,
+    /// The first try, in microseconds.
+    pub first: Option<f64>,
+    /// Bytes written by each try kept.
+    pub written: Vec<f64>,
+    /// Operations of a batch.
+    pub batch: usize,
+    /// Whether the budget cut the tries.
+    pub cut: bool,
+    /// The highest use of memory in a try.
+    pub peak_rss_bytes: Option<u64>,
+    /// What the last try gave back.
+    pub last: Option<Outcome>,
+    /// Why there is nothing to measure.
+    pub unsupported: Option<String>,
+    warming: Vec<f64>,
+    is_warm: bool,
+    spent: Duration,
+}
+
+impl Lane {
+    /// No tries yet.
+    pub fn new(limits: Limits) -> Lane {
+        Lane {
+            limits,
+            kept: Vec::new(),
+            singles: Vec::new(),
+            first: None,
+            written: Vec::new(),
+            batch: 1,
+            cut: false,
+            peak_rss_bytes: None,
+            last: None,
+            unsupported: None,
+            warming: Vec::new(),
+            is_warm: false,
+            spent: Duration::ZERO,
+        }
+    }
+
+    /// One try: the first, one of the warm-up or one that is kept.
+    ///
+    /// # Errors
+    /// What the system reports, but `Unsupported`, which ends the lane.
+    pub fn turn(
+        &mut self,
+        row: &Row,
+        system: &mut dyn System,
+        documents: &Documents,
+        standing: &mut Standing,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        let begin = Instant::now();
+        let measured = self.measure(row, system, documents, standing, buffer);
+        self.spent += begin.elapsed();
+        match measured {
+            Ok((elapsed, written)) => self.keep(row, elapsed, written),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                *standing = Standing::Unknown;
+                self.unsupported = Some(error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &mut self,
+        row: &Row,
+        system: &mut dyn System,
+        documents: &Documents,
+        standing: &mut Standing,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Elapsed, Option<u64>)> {
+        *standing = operate::prepare(row, system, documents, *standing)?;
+        process::reset_peak_rss();
+        let before = process::written_bytes();
+        let mut total = Elapsed::default();
+        if self.batch == 1 {
+            let (elapsed, outcome) = operate::attempt(row, system, documents, buffer)?;
+            total = elapsed;
+            self.last = Some(outcome);
+        } else {
+            let clock = crate::clock::Clock::start();
+            for _ in 0..self.batch {
+                buffer.clear();
+                let outcome = operate::perform(row.operation, system, documents, &[], buffer)?;
+                self.last = Some(std::hint::black_box(outcome));
+            }
+            let elapsed = clock.stop();
+            total.wall_us = elapsed.wall_us / self.batch as f64;
+            total.cpu_us = elapsed.cpu_us / self.batch as f64;
+        }
+        if row.operation.writes() {
+            *standing = Standing::After(row.operation);
+        }
+        self.peak_rss_bytes = self.peak_rss_bytes.max(process::peak_rss_bytes());
+        let written = process::written_bytes().zip(before).map(|(after, before)| after - before);
+        Ok((total, written))
+    }
+
+    fn keep(&mut self, row: &Row, elapsed: Elapsed, written: Option<u64>) {
+        let Some(first) = self.first else {
+            self.first = Some(elapsed.wall_us);
+            // What came before, such as loading the document, is paid once and not by tries.
+            self.spent = Duration::ZERO;
+            self.is_warm = elapsed.wall_us >= WARM_UP_BELOW_US;
+            return;
+        };
+        if !self.is_warm {
+            self.warming.push(elapsed.wall_us);
+            self.is_warm = self.steady();
+            if self.is_warm && !row.operation.writes() {
+                let typical = statistics::median(&self.warming).unwrap_or(first);
+                if typical < BATCHED_BELOW_US {
+                    self.batch = ((BATCH_US / typical.max(0.01)) as usize).clamp(2, 100_000);
+                }
+            }
+            return;
+        }
+        self.kept.push(elapsed);
+        self.written.extend(written.map(|bytes| bytes as f64));
+    }
+
+    /// Whether the median of the last tries is that of the tries before, within a tenth.
+    fn steady(&self) -> bool {
+        let window =
+            if self.limits.tries.is_some_and(|tries| tries < 10) { 1 } else { WARM_WINDOW };
+        let patience = self.limits.budget.map_or(Duration::MAX, |budget| budget / 4);
+        if self.warming.len() >= WARM_UP_MAX || self.spent > patience {
+            return true;
+        }
+        let Some(split) = self.warming.len().checked_sub(window) else { return false };
+        let (before, now) = self.warming.split_at(split);
+        match (statistics::median(&before[split.saturating_sub(window)..]), statistics::median(now))
+        {
+            (Some(before), Some(now)) => (now / before - 1.0).abs() < 0.1,
+            _ => false,
+        }
+    }
+
+    /// Whether there are tries enough.
+    pub fn is_done(&mut self) -> bool {
+        if self.unsupported.is_some() {
+            return true;
+        }
+        let kept = self.kept.len();
+        if let Some(tries) = self.limits.tries {
+            return kept >= tries;
+        }
+        let Some(typical) = self.kept.last().map(|elapsed| elapsed.wall_us) else { return false };
+        let wanted = match typical * self.batch as f64 {
+            _ if self.batch > 1 => 30,
+            us if us < 1e3 => 200,
+            us if us < 1e5 => 30,
+            _ => 10,
+        };
+        if kept >= wanted {
+            return true;
+        }
+        self.cut = self.limits.budget.is_some_and(|budget| self.spent > budget);
+        self.cut && kept >= TRIES_MIN
+    }
+
+    /// Times single operations of a batched row for its 99th percentile.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn measure_singles(
+        &mut self,
+        row: &Row,
+        system: &mut dyn System,
+        documents: &Documents,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        if self.batch == 1 {
+            return Ok(());
+        }
+        for _ in 0..SINGLES {
+            buffer.clear();
+            let begin = Instant::now();
+            let outcome = operate::perform(row.operation, system, documents, &[], buffer)?;
+            let nanoseconds = begin.elapsed().as_nanos();
+            drop(outcome);
+            self.singles.push(nanoseconds as f64 / 1e3);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! What a run measures, and the levels at which it does.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use spinney_core::{Error, Result};
+
+use crate::datastore::{ROWS, Row};
+use crate::system::{Durability, Factory};
+
+/// What a run measures. The default finishes within a minute on backends `memory` and `lmdb`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// N: counts of items.
+    pub sizes: Vec<usize>,
+    /// Names of the backends of spinney.
+    pub backends: Vec<String>,
+    /// Names of the peers.
+    pub peers: Vec<String>,
+    /// Tries kept of each row and system; without it 10, 30 below 100 ms and 200 below 1 ms.
+    pub tries: Option<usize>,
+    /// Time for one row and system, which cuts tries down to 3; `tries` is never cut.
+    pub budget: Option<Duration>,
+    /// Levels at which writes are measured.
+    pub durability: Vec<Durability>,
+    /// Whether levels after the first measure every write; otherwise only those of one entry.
+    pub all_levels: bool,
+    /// Ids or numbers of rows; none means all.
+    pub rows: Vec<String>,
+    /// Where to write records, one JSON object a line.
+    pub records: Option<PathBuf>,
+    /// Where stores live while they are measured; without it `target/` below the current folder.
+    pub dir: Option<PathBuf>,
+    /// Seed of the order in which systems take turns; without it a new one, which is recorded.
+    pub seed: Option<u64>,
+    /// Whether to count the syncs of a commit with `strace`, in an unmeasured pass.
+    pub count_syncs: bool,
+    /// Whether to show progress on stderr when that is a terminal.
+    pub progress: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        Options {
+            sizes: vec![1_000, 100_000],
+            backends: names(["memory", "lmdb"]),
+            peers: names(["file", "sqlite"]),
+            tries: None,
+            budget: Some(Duration::from_millis(100)),
+            durability: vec![Durability::Durable, Durability::None],
+            all_levels: false,
+            rows: Vec::new(),
+            records: None,
+            dir: None,
+            seed: None,
+            count_syncs: true,
+            progress: true,
+        }
+    }
+}
+
+impl Options {
+    /// The rows that are asked for, in the order of the suite.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that is no row.
+    pub(crate) fn selected_rows(&self) -> Result<Vec<&'static Row>> {
+        let names = |row: &Row, name: &str| {
+            row.id == name || row.number.is_some_and(|number| number.to_string() == name)
+        };
+        if let Some(name) = self.rows.iter().find(|name| !ROWS.iter().any(|row| names(row, name))) {
+            let ids: Vec<&str> = ROWS.iter().map(|row| row.id).collect();
+            return Err(Error::invalid_input(format!(
+                "`{name}` is no row of the suite; choose from: {}",
+                ids.join(", ")
+            )));
+        }
+        let asked = |row: &Row| self.rows.is_empty() || self.rows.iter().any(|n| names(row, n));
+        Ok(ROWS.iter().filter(|row| asked(row)).collect())
+    }
+
+    /// The factories that are asked for: backends first, then peers.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that none of `systems` has, and for empty lists.
+    pub(crate) fn selected_systems<'a>(
+        &self,
+        systems: &'a [Box<dyn Factory>],
+    ) -> Result<Vec<&'a dyn Factory>> {
+        let chosen: Vec<&dyn Factory> = self
+            .backends
+            .iter()
+            .chain(&self.peers)
+            .map(|name| {
+                systems.iter().map(|factory| &**factory).find(|factory| factory.name() == name)
+                    .ok_or_else(|| {
+                        let names: Vec<&str> = systems.iter().map(|system| system.name()).collect();
+                        Error::invalid_input(format!(
+                            "`{name}` is neither a backend nor a peer of this build; choose from: {}",
+                            names.join(", ")
+                        ))
+                    })
+            })
+            .collect::<Result<_>>()?;
+        if chosen.is_empty() || self.sizes.is_empty() || self.durability.is_empty() {
+            return Err(Error::invalid_input(
+                "a run needs at least one system, one size and one level of durability",
+            ));
+        }
+        if self.sizes.iter().any(|&size| size < 2) {
+            return Err(Error::invalid_input("a size must be at least 2 items"));
+        }
+        Ok(chosen)
+    }
+}

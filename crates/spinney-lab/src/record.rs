@@ -1,0 +1,169 @@
+//! One measured row as a record, and its JSON form.
+
+use serde_json::{Map, Value, json};
+
+use crate::statistics;
+use crate::system::{Durability, Kind};
+
+/// Whether the numbers of a record stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// They do.
+    Ok,
+    /// They do, but others used the machine.
+    Noisy,
+    /// The result is not the expected one.
+    VoidHash,
+    /// A durable commit did not sync.
+    VoidDurability,
+    /// Nothing was measured, for this reason.
+    Skipped(String),
+}
+
+impl Status {
+    /// The text of the field `status`.
+    pub fn text(&self) -> String {
+        match self {
+            Status::Ok => "ok".into(),
+            Status::Noisy => "noisy".into(),
+            Status::VoidHash => "void:hash".into(),
+            Status::VoidDurability => "void:durability".into(),
+            Status::Skipped(reason) => format!("skipped:{reason}"),
+        }
+    }
+
+    /// Whether a number may be printed.
+    pub fn has_number(&self) -> bool {
+        matches!(self, Status::Ok | Status::Noisy)
+    }
+
+    /// Whether the run failed because of it.
+    pub fn is_void(&self) -> bool {
+        matches!(self, Status::VoidHash | Status::VoidDurability)
+    }
+}
+
+/// One row of one system at one size.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The row's id; levels other than `durable` have a suffix.
+    pub test: String,
+    /// N.
+    pub size: usize,
+    /// The system's name.
+    pub system: String,
+    /// What the system is.
+    pub kind: Kind,
+    /// Wall time of an operation or a try, in microseconds, of each run kept.
+    pub samples: Vec<f64>,
+    /// Processor time, as `samples`.
+    pub cpu: Vec<f64>,
+    /// Single operations, where `samples` are means of batches.
+    pub singles: Vec<f64>,
+    /// The first run.
+    pub first: Option<f64>,
+    /// Operations in one run.
+    pub ops: usize,
+    /// The level of the store.
+    pub durability: Durability,
+    /// Syncs of one commit, when counted.
+    pub syncs: Option<u64>,
+    /// Median bytes passed to write calls by one commit.
+    pub written_bytes: Option<f64>,
+    /// Allocated blocks after the last run.
+    pub disk_bytes: Option<u64>,
+    /// High-water mark of the process during the row.
+    pub peak_rss_bytes: Option<u64>,
+    /// Hash of the answer or the final state.
+    pub hash: Option<String>,
+    /// Whether the numbers stand.
+    pub status: Status,
+    /// Ratio against the baseline, above 1 when this system is better.
+    pub ratio: Option<statistics::Ratio>,
+    /// Deviations.
+    pub notes: Vec<String>,
+    /// Load average before the row.
+    pub load1: Option<f64>,
+    /// When the row was done, RFC 3339.
+    pub time: String,
+}
+
+/// What all records of a run share.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Name to version.
+    pub versions: Map<String, Value>,
+    /// The machine.
+    pub machine: Value,
+    /// Seed of the order.
+    pub order_seed: u64,
+    /// The system against which ratios stand.
+    pub baseline: &'static str,
+}
+
+impl Record {
+    /// The median of the runs.
+    pub fn median(&self) -> Option<f64> {
+        self.number(statistics::median(&self.samples))
+    }
+
+    /// The 99th percentile over single operations.
+    pub fn p99(&self) -> Option<f64> {
+        let singles = if self.singles.is_empty() { &self.samples } else { &self.singles };
+        self.number(statistics::p99(singles))
+    }
+
+    fn number(&self, value: Option<f64>) -> Option<f64> {
+        value.filter(|_| self.status.has_number())
+    }
+
+    /// The record as one JSON object.
+    pub fn to_json(&self, context: &Context) -> Value {
+        let mut machine = context.machine.clone();
+        machine["load1"] = json!(self.load1);
+        let time = |value: Option<f64>| json!(self.number(value).map(rounded));
+        let interval = self.ratio.map(|ratio| [rounded(ratio.low), rounded(ratio.high)]);
+        let mut record = json!({
+            "suite": "datastore",
+            "test": self.test,
+            "size": self.size,
+            "system": self.system,
+            "kind": self.kind.name(),
+            "transport": "embedded",
+            "mode": "honest",
+            "access": "warm",
+            "unit": "us",
+            "runs": self.samples.len(),
+            "ops": self.ops,
+            "median": time(self.median()),
+            "min": time(statistics::min(&self.samples)),
+            "max": time(statistics::max(&self.samples)),
+            "p99": time(self.p99()),
+            "first": time(self.first),
+            "cpu_median": time(statistics::median(&self.cpu)),
+            "durability": self.durability.name(),
+            "fsyncs_per_commit": self.syncs,
+            "bytes_written_per_commit": self.written_bytes,
+            "bytes_on_disk": self.disk_bytes,
+            "peak_rss_bytes": self.peak_rss_bytes,
+            "result_hash": self.hash,
+            "status": self.status.text(),
+            "baseline": context.baseline,
+            "ratio": self.ratio.map(|ratio| rounded(ratio.value)),
+            "ratio_ci": interval,
+            "versions": context.versions,
+            "machine": machine,
+            "order_seed": context.order_seed,
+            "time": self.time,
+        });
+        if !self.notes.is_empty() {
+            record["notes"] = json!(self.notes.join("; "));
+        }
+        record
+    }
+}
+
+/// Four decimals: a tenth of a nanosecond.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}

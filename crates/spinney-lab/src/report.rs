@@ -1,0 +1,159 @@
+//! What a run found: records, settings, what was left out, and the verdict.
+
+use std::path::{Path, PathBuf};
+
+use crate::machine;
+use crate::record::{Context, Record};
+use crate::statistics::Ratio;
+use crate::system::{Durability, Kind};
+
+/// How one system was set up.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Its name.
+    pub system: String,
+    /// Backend or peer.
+    pub kind: Kind,
+    /// How it does the work.
+    pub design: String,
+    /// Names and values at each level.
+    pub levels: Vec<(Durability, Vec<(String, String)>)>,
+}
+
+/// A row in which a peer was faster than a backend of spinney.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    /// The row.
+    pub test: String,
+    /// N.
+    pub size: usize,
+    /// The backend that lost.
+    pub backend: String,
+    /// The peer that won.
+    pub peer: String,
+    /// Time of the backend by time of the peer, above 1.
+    pub ratio: Ratio,
+}
+
+/// What a run found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What all records share.
+    pub context: Context,
+    /// One for each row, system and size.
+    pub records: Vec<Record>,
+    /// How the systems were set up.
+    pub settings: Vec<Setting>,
+    /// Rows and sizes of the suite that this run does not hold, with the reason.
+    pub left_out: Vec<String>,
+    /// Whether syncs could be counted.
+    pub syncs_counted: bool,
+    /// Where the stores stood.
+    pub folder: PathBuf,
+    /// Kind of the file system there.
+    pub file_system: String,
+}
+
+/// Test, size and system, which name a record.
+pub type Key = (String, usize, String);
+
+impl Report {
+    /// A report without records.
+    pub(crate) fn new(context: Context, folder: &Path, settings: Vec<Setting>) -> Report {
+        let left_out = crate::datastore::LEFT_OUT.iter();
+        Report {
+            context,
+            records: Vec::new(),
+            settings,
+            left_out: left_out.map(|(rows, reason)| format!("{rows}: {reason}")).collect(),
+            syncs_counted: true,
+            folder: folder.to_owned(),
+            file_system: machine::file_system(folder)
+                .map_or_else(|| "unknown".to_owned(), |(kind, _)| kind),
+        }
+    }
+
+    /// The record that `key` names.
+    pub fn measured(&self, key: &Key) -> Option<&Record> {
+        self.records.iter().find(|record| is_named(record, key))
+    }
+
+    pub(crate) fn measured_mut(&mut self, key: &Key) -> Option<&mut Record> {
+        self.records.iter_mut().find(|record| is_named(record, key))
+    }
+
+    /// The record of `test` at `size` on `system`, when it has a number.
+    pub fn find(&self, test: &str, size: usize, system: &str) -> Option<&Record> {
+        self.records.iter().find(|record| {
+            record.test == test
+                && record.size == size
+                && record.system == system
+                && record.status.has_number()
+        })
+    }
+
+    /// All records, one JSON object a line.
+    pub fn json_lines(&self) -> String {
+        let lines = self.records.iter().map(|record| record.to_json(&self.context));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Whether a result was wrong or a durable commit did not sync.
+    pub fn is_void(&self) -> bool {
+        self.records.iter().any(|record| record.status.is_void())
+    }
+
+    /// 0, or 1 when a result was wrong or a durable commit did not sync.
+    pub fn exit_code(&self) -> u8 {
+        u8::from(self.is_void())
+    }
+
+    /// Names of the systems of `kind`, in the order of the run.
+    pub fn systems(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        let settings = self.settings.iter().filter(move |setting| setting.kind == kind);
+        settings.map(|setting| &*setting.system)
+    }
+
+    /// Sizes in the order of the run.
+    pub fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<usize> = Vec::new();
+        for record in &self.records {
+            if !sizes.contains(&record.size) {
+                sizes.push(record.size);
+            }
+        }
+        sizes
+    }
+
+    /// Rows in which a peer beat a backend, the worst first; ties are none.
+    pub fn losses(&self) -> Vec<Loss> {
+        let mut losses: Vec<Loss> = Vec::new();
+        for peer in self.of_kind(Kind::Peer) {
+            for backend in self.of_kind(Kind::Backend) {
+                if backend.test != peer.test || backend.size != peer.size {
+                    continue;
+                }
+                let seed = self.context.order_seed;
+                let ratio = Ratio::of(&backend.samples, &peer.samples, seed);
+                losses.extend(ratio.filter(|ratio| ratio.low > 1.0).map(|ratio| Loss {
+                    test: peer.test.clone(),
+                    size: peer.size,
+                    backend: backend.system.clone(),
+                    peer: peer.system.clone(),
+                    ratio,
+                }));
+            }
+        }
+        losses.sort_by(|a, b| b.ratio.value.total_cmp(&a.ratio.value));
+        losses
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Record> {
+        let records = self.records.iter();
+        records.filter(move |record| record.kind == kind && record.status.has_number())
+    }
+}
+
+fn is_named(record: &Record, (test, size, system): &Key) -> bool {
+    record.test == *test && record.size == *size && record.system == *system
+}

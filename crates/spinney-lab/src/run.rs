@@ -1,0 +1,292 @@
+//! The runner: systems take turns in shuffled order, row by row, level by level, size by size.
+
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Map, Value};
+use spinney_core::{Error, Result};
+
+use crate::datastore::rows::Access;
+use crate::datastore::{Documents, Row};
+use crate::lane::{Lane, Limits};
+use crate::operate::Standing;
+use crate::options::Options;
+use crate::record::{Context, Record, Status};
+use crate::report::{Report, Setting};
+use crate::row::{self, Station};
+use crate::statistics::Ratio;
+use crate::syncs;
+use crate::system::{Durability, Factory};
+use crate::{SERDE_JSON_VERSION, limits, machine};
+
+/// The system against which ratios stand.
+const BASELINE: &str = "file";
+
+/// Measures what `options` asks for on those of `systems` that it names.
+///
+/// # Errors
+/// `InvalidInput` for names that do not exist and for a write try that changed nothing; `Io` when
+/// the folder or the records cannot be written; whatever a system reports. A wrong result is no
+/// error but `void:hash` in the report.
+pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> {
+    let factories = options.selected_systems(&systems)?;
+    let rows = options.selected_rows()?;
+    let parent = options.dir.clone().unwrap_or_else(|| PathBuf::from("target/spinney-lab"));
+    std::fs::create_dir_all(&parent).map_err(|error| io(error, &parent))?;
+    let folder = tempfile::Builder::new().prefix("run-").tempdir_in(&parent);
+    let folder = folder.map_err(|error| io(error, &parent))?;
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
+    let context = Context {
+        versions: versions(&factories),
+        machine: machine::describe(folder.path()),
+        order_seed: seed,
+        baseline: BASELINE,
+    };
+    let mut runner = Runner {
+        options,
+        report: Report::new(context, &parent, settings(&factories, options)),
+        factories,
+        folder: folder.path(),
+        random: fastrand::Rng::with_seed(seed),
+        progress: progress(options, rows.len()),
+        rows,
+    };
+    runner.leave_out();
+    for &size in &options.sizes {
+        runner.measure_size(size)?;
+    }
+    runner.progress.finish_and_clear();
+    let report = runner.report;
+    if let Some(path) = &options.records {
+        std::fs::write(path, report.json_lines()).map_err(|error| io(error, path))?;
+    }
+    Ok(report)
+}
+
+struct Runner<'a> {
+    options: &'a Options,
+    rows: Vec<&'static Row>,
+    factories: Vec<&'a dyn Factory>,
+    folder: &'a Path,
+    random: fastrand::Rng,
+    progress: ProgressBar,
+    report: Report,
+}
+
+impl<'a> Runner<'a> {
+    fn leave_out(&mut self) {
+        let all = crate::datastore::ROWS.len();
+        if self.rows.len() < all {
+            let text = format!("{} of {all} rows were not asked for", all - self.rows.len());
+            self.report.left_out.push(text);
+        }
+        if self.options.durability.len() > 1 {
+            let level = self.options.durability[0].name();
+            let which = if self.options.all_levels { "`cached`" } else { "`cached` and bulk" };
+            self.report.left_out.push(format!("{which} writes at levels other than {level}"));
+        }
+        for size in [1_000, 10_000, 100_000, 1_000_000] {
+            if !self.options.sizes.contains(&size) {
+                self.report.left_out.push(format!("N = {size} was not asked for"));
+            }
+        }
+    }
+
+    fn measure_size(&mut self, size: usize) -> Result<()> {
+        let documents = Documents::new(size);
+        self.progress.set_message(format!("{size} items: limits"));
+        self.report.records.extend(limits::measure(&documents, self.folder)?);
+        for at in 0..self.options.durability.len() {
+            self.measure_level(&documents, at)?;
+        }
+        Ok(())
+    }
+
+    /// Reads run at the first level that a system offers, writes at each.
+    fn measure_level(&mut self, documents: &Documents, at: usize) -> Result<()> {
+        let level = self.options.durability[at];
+        let folder = self.folder.join(format!("{}-{}", documents.size(), level.name()));
+        let mut stations = self.open(&folder, level)?;
+        for row in self.rows.clone() {
+            self.progress.inc(1);
+            if at > 0 && row.operation.commits() && !self.is_in_later_levels(row) {
+                continue;
+            }
+            if row.operation.commits() {
+                self.skip_unable(row, documents, level);
+            }
+            let mut chosen: Vec<&mut Station<'a>> = stations
+                .iter_mut()
+                .filter(|station| row.operation.commits() || self.is_first(station.factory, at))
+                .collect();
+            if !chosen.is_empty() {
+                let size = documents.size();
+                let message = format!("{size} items, {}: {}", level.name(), row.id);
+                self.progress.set_message(message);
+                let records = self.measure_row(row, documents, level, &mut chosen)?;
+                self.report.records.extend(records);
+            }
+        }
+        if self.options.count_syncs {
+            self.progress.set_message(format!("{} items: counting syncs", documents.size()));
+            self.count_syncs(documents, level, &mut stations)?;
+        }
+        drop(stations);
+        std::fs::remove_dir_all(&folder).map_err(|error| io(error, &folder))
+    }
+
+    fn is_in_later_levels(&self, row: &Row) -> bool {
+        row.access == Access::Open && (self.options.all_levels || row.operation.is_single())
+    }
+
+    fn open(&self, folder: &Path, level: Durability) -> Result<Vec<Station<'a>>> {
+        let able = self.factories.iter().filter(|factory| factory.lacks(level).is_none());
+        able.map(|&factory| {
+            let folder = folder.join(factory.name());
+            std::fs::create_dir_all(&folder).map_err(|error| io(error, &folder))?;
+            let system = factory
+                .open(&folder, level)
+                .map_err(|error| error.at(format!("`{}`", factory.name())))?;
+            Ok(Station { factory, system, folder, standing: Standing::Unknown, access: None })
+        })
+        .collect()
+    }
+
+    fn is_first(&self, factory: &dyn Factory, at: usize) -> bool {
+        self.options.durability[..at].iter().all(|&level| factory.lacks(level).is_some())
+    }
+
+    fn skip_unable(&mut self, row: &Row, documents: &Documents, level: Durability) {
+        for &factory in &self.factories {
+            if let Some(reason) = factory.lacks(level) {
+                let mut record = row::empty_record(row, documents, factory, level);
+                record.status = Status::Skipped(reason);
+                self.report.records.push(record);
+            }
+        }
+    }
+
+    fn measure_row(
+        &mut self,
+        row: &Row,
+        documents: &Documents,
+        level: Durability,
+        stations: &mut [&mut Station<'a>],
+    ) -> Result<Vec<Record>> {
+        let load1 = machine::load1();
+        let limits = Limits { tries: self.options.tries, budget: self.options.budget };
+        let mut lanes: Vec<Lane> = stations.iter().map(|_| Lane::new(limits)).collect();
+        let mut buffer = Vec::new();
+        loop {
+            let mut turn: Vec<usize> =
+                (0..lanes.len()).filter(|&at| !lanes[at].is_done()).collect();
+            if turn.is_empty() {
+                break;
+            }
+            self.random.shuffle(&mut turn);
+            for at in turn {
+                stations[at].turn(row, documents, &mut lanes[at], &mut buffer)?;
+            }
+        }
+        let mut records = Vec::new();
+        for (station, lane) in stations.iter_mut().zip(lanes) {
+            let mut record = station.conclude(row, documents, level, lane, &mut buffer)?;
+            record.load1 = load1;
+            if record.status == Status::Ok && machine::is_noisy(load1) {
+                record.status = Status::Noisy;
+            }
+            records.push(record);
+        }
+        self.compare(&mut records);
+        Ok(records)
+    }
+
+    fn compare(&self, records: &mut [Record]) {
+        let baseline = records.iter().find(|record| record.system == BASELINE);
+        let Some(baseline) = baseline.filter(|record| record.status.has_number()) else { return };
+        let samples = baseline.samples.clone();
+        for record in records.iter_mut().filter(|record| record.status.has_number()) {
+            record.ratio = Ratio::of(&samples, &record.samples, self.report.context.order_seed);
+        }
+    }
+
+    /// Counts the syncs of one commit of each row, without a clock.
+    fn count_syncs(
+        &mut self,
+        documents: &Documents,
+        level: Durability,
+        stations: &mut [Station<'a>],
+    ) -> Result<()> {
+        let Some(mut tracer) = syncs::Tracer::attach(self.folder) else {
+            self.report.syncs_counted = false;
+            return Ok(());
+        };
+        let mut buffer = Vec::new();
+        for row in self.rows.iter().filter(|row| row.operation.commits()) {
+            for station in stations.iter_mut() {
+                let test = row::test_name(row, level);
+                let key = (test, documents.size(), station.factory.name().to_owned());
+                if self.report.measured(&key).is_some_and(row::is_quick) {
+                    station.count(row, documents, &mut tracer, &key.0, &mut buffer)?;
+                }
+            }
+        }
+        for ((test, system), count) in tracer.finish()? {
+            if let Some(record) = self.report.measured_mut(&(test, documents.size(), system)) {
+                record.syncs = Some(count);
+                if level == Durability::Durable && count == 0 {
+                    record.status = Status::VoidDurability;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn versions(factories: &[&dyn Factory]) -> Map<String, Value> {
+    let mut versions: Map<String, Value> = [
+        ("spinney", env!("CARGO_PKG_VERSION")),
+        ("rustc", env!("LAB_RUSTC")),
+        ("opt-level", env!("LAB_OPT_LEVEL")),
+        ("rustflags", env!("LAB_RUSTFLAGS")),
+        ("allocator", "system"),
+        ("serde_json", SERDE_JSON_VERSION),
+    ]
+    .into_iter()
+    .map(|(name, version)| (name.to_owned(), version.into()))
+    .collect();
+    for factory in factories {
+        versions.extend(factory.versions().into_iter().map(|(name, text)| (name, text.into())));
+    }
+    versions
+}
+
+fn settings(factories: &[&dyn Factory], options: &Options) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for factory in factories {
+        let levels = options.durability.iter().filter(|&&level| factory.lacks(level).is_none());
+        settings.push(Setting {
+            system: factory.name().to_owned(),
+            kind: factory.kind(),
+            design: factory.design().to_owned(),
+            levels: levels.map(|&level| (level, factory.settings(level))).collect(),
+        });
+    }
+    settings
+}
+
+fn progress(options: &Options, rows: usize) -> ProgressBar {
+    // Indicatif draws nothing where stderr is no terminal.
+    let target = match options.progress {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed}  {msg}");
+    let steps = options.sizes.len() * options.durability.len() * rows;
+    ProgressBar::with_draw_target(Some(steps as u64), target)
+        .with_style(style.expect("the template is valid"))
+}
+
+fn io(error: std::io::Error, path: &Path) -> Error {
+    Error::io(format!("cannot write `{}`", path.display())).with_source(error)
+}

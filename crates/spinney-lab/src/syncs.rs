@@ -1,0 +1,171 @@
+//! Counts the syncs of commits with `strace`, attached to this process in a pass without a clock.
+//!
+//! Counted are fsync, fdatasync, msync with `MS_SYNC`, and writes to files that were opened with
+//! `O_SYNC` or `O_DSYNC`.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::Access;
+use rustix::process::{Pid, Signal};
+use spinney_core::{Error, Result};
+
+/// Begin of the paths whose (failing) look-up marks a place in the trace.
+const MARK: &str = "/spinney-lab-mark";
+const CALLS: &str = "trace=fsync,fdatasync,msync,write,pwrite64,writev,pwritev,pwritev2,\
+    access,faccessat,faccessat2";
+const ATTACH_MAX: Duration = Duration::from_secs(3);
+/// `O_DSYNC`, which `O_SYNC` contains.
+const O_DSYNC: u32 = 0o10_000;
+
+/// A running `strace` of this process.
+pub struct Tracer {
+    child: Child,
+    path: PathBuf,
+    marked: Vec<(String, String)>,
+    synchronous: Vec<HashSet<u32>>,
+}
+
+/// Test and system.
+type Key = (String, String);
+
+impl Tracer {
+    /// Attaches; `None` where `strace` is not installed or the kernel forbids it.
+    pub fn attach(folder: &Path) -> Option<Tracer> {
+        let path = folder.join("trace");
+        // An earlier trace would look as if this one had begun.
+        let _ = fs::remove_file(&path);
+        let child = Command::new("strace")
+            .args(["-f", "-qq", "-e", CALLS, "-e", "signal=none", "-s", "64", "-p"])
+            .arg(std::process::id().to_string())
+            .arg("-o")
+            .arg(&path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let mut tracer = Tracer { child, path, marked: Vec::new(), synchronous: Vec::new() };
+        let begin = Instant::now();
+        while begin.elapsed() < ATTACH_MAX {
+            mark("attach");
+            if fs::read_to_string(&tracer.path).is_ok_and(|text| text.contains(MARK)) {
+                return Some(tracer);
+            }
+            if tracer.child.try_wait().ok()?.is_some() {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        tracer.stop();
+        None
+    }
+
+    /// A commit of `system` in `test` begins.
+    pub fn begin(&mut self, test: &str, system: &str) {
+        self.synchronous.push(synchronous_files());
+        mark(&self.marked.len().to_string());
+        self.marked.push((test.to_owned(), system.to_owned()));
+    }
+
+    /// The commit was acknowledged.
+    pub fn end(&mut self) {
+        mark("end");
+    }
+
+    /// Detaches and counts.
+    ///
+    /// # Errors
+    /// `Io` when the trace cannot be read.
+    pub fn finish(mut self) -> Result<HashMap<Key, u64>> {
+        self.stop();
+        let trace = fs::read_to_string(&self.path)
+            .map_err(|error| Error::io("cannot read the trace of `strace`").with_source(error))?;
+        let counts = count(&trace, &self.synchronous);
+        Ok(self.marked.into_iter().zip(counts).collect())
+    }
+
+    fn stop(&mut self) {
+        let pid = Pid::from_child(&self.child);
+        // Both fail only when it is gone already.
+        let _ = rustix::process::kill_process(pid, Signal::INT);
+        let _ = self.child.wait();
+    }
+}
+
+fn mark(name: &str) {
+    let _ = rustix::fs::access(format!("{MARK}/{name}"), Access::EXISTS);
+}
+
+/// Syncs between each numbered mark and the end mark after it.
+fn count(trace: &str, synchronous: &[HashSet<u32>]) -> Vec<u64> {
+    let mut counts = vec![0; synchronous.len()];
+    let mut open = None;
+    for line in trace.lines() {
+        if let Some((_, mark)) = line.split_once(MARK) {
+            let name = mark[1..].split('"').next().unwrap_or_default();
+            open = name.parse::<usize>().ok().filter(|&at| at < counts.len());
+        } else if let Some(at) = open
+            && is_sync(line, &synchronous[at])
+        {
+            counts[at] += 1;
+        }
+    }
+    counts
+}
+
+fn is_sync(line: &str, synchronous: &HashSet<u32>) -> bool {
+    let call = line.trim_start_matches(|letter: char| letter.is_ascii_digit()).trim_start();
+    let Some((name, arguments)) = call.split_once('(') else { return false };
+    match name {
+        "fsync" | "fdatasync" => true,
+        "msync" => arguments.contains("MS_SYNC"),
+        "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" => {
+            let file = arguments.split(',').next().and_then(|file| file.parse().ok());
+            file.is_some_and(|file| synchronous.contains(&file))
+        }
+        _ => false,
+    }
+}
+
+/// Descriptors of this process whose writes are synced.
+fn synchronous_files() -> HashSet<u32> {
+    let Ok(entries) = fs::read_dir("/proc/self/fdinfo") else { return HashSet::new() };
+    entries
+        .flatten()
+        .filter(|entry| {
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+            let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+            flags.is_some_and(|flags| flags & O_DSYNC != 0)
+        })
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syncs_between_marks_count_by_kind() {
+        let trace = "\
+17 fsync(3) = 0
+17 access(\"/spinney-lab-mark/0\", F_OK) = -1 ENOENT (No such file or directory)
+17 fdatasync(3 <unfinished ...>
+18 pwrite64(7, \"\\0\"..., 48, 0) = 48
+17 <... fdatasync resumed>) = 0
+17 pwrite64(8, \"\\0\"..., 48, 0) = 48
+17 access(\"/spinney-lab-mark/end\", F_OK) = -1 ENOENT (No such file or directory)
+17 fsync(3) = 0
+17 faccessat2(AT_FDCWD, \"/spinney-lab-mark/1\", F_OK, 0) = -1 ENOENT
+17 msync(0x7f, 4096, MS_SYNC) = 0
+17 msync(0x7f, 4096, MS_ASYNC) = 0
+17 write(7, \"\", 0) = 0
+";
+        assert_eq!(count(trace, &[HashSet::from([7]), HashSet::new()]), [2, 1]);
+    }
+}

@@ -1,0 +1,219 @@
+//! The contract of a system under test: a backend of spinney or a peer.
+//!
+//! A system does the work of the rows in its own best way; it knows nothing of clocks, tries or
+//! records. Item i of `lst` has the member name `i,stri` and `{"k1":i,"k2":"stri","l":"li"}`;
+//! entry i of `usr-lst` is `{"k":i,"l":"li"}`.
+
+use std::path::Path;
+
+use spinney_core::Result;
+
+use crate::answer::Answer;
+use crate::datastore::document::leaf_text;
+
+/// What an acknowledged commit survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// A power loss: synced before the acknowledgement.
+    Durable,
+    /// The end of the process, not a power loss.
+    Process,
+    /// Nothing: it may be lost when the process dies.
+    None,
+}
+
+impl Durability {
+    /// The word of options and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Durable => "durable",
+            Durability::Process => "process",
+            Durability::None => "none",
+        }
+    }
+}
+
+/// What a system is in the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Spinney on a backend.
+    Backend,
+    /// What people would use instead.
+    Peer,
+    /// A bound of the machine or of plain libraries.
+    Limit,
+}
+
+impl Kind {
+    /// The word of records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Backend => "backend",
+            Kind::Peer => "peer",
+            Kind::Limit => "limit",
+        }
+    }
+}
+
+/// What a write did. A measured write that changed nothing is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Effect {
+    /// The store differs from before.
+    Changed,
+    /// There was nothing to do.
+    Unchanged,
+}
+
+impl From<bool> for Effect {
+    fn from(changed: bool) -> Effect {
+        if changed { Effect::Changed } else { Effect::Unchanged }
+    }
+}
+
+/// How the change of a try is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// Remove `l` of this item.
+    RemoveLeaf(usize),
+    /// Give `l` of this item its first text, where it now has another one.
+    ModifyLeaf(usize),
+    /// Give `l` of this item its first text, where it now has none.
+    CreateLeaf(usize),
+    /// Remove the element of `usr-lst` at `position`, which has `k` = `key`.
+    RemoveElement {
+        /// Counted from 0.
+        position: usize,
+        /// Its `k`.
+        key: usize,
+    },
+    /// Remove `cont`.
+    RemoveTree,
+    /// Put the whole document back.
+    Load,
+}
+
+/// Makes systems of one kind.
+pub trait Factory {
+    /// The name in options, tables and records.
+    fn name(&self) -> &str;
+
+    /// Backend or peer.
+    fn kind(&self) -> Kind;
+
+    /// How it does the work, in sentences.
+    fn design(&self) -> &str;
+
+    /// Settings as name and value, at this level.
+    fn settings(&self, durability: Durability) -> Vec<(String, String)>;
+
+    /// Names and versions of the software.
+    fn versions(&self) -> Vec<(String, String)>;
+
+    /// Why it cannot give this level; `None` when it can.
+    fn lacks(&self, durability: Durability) -> Option<String>;
+
+    /// A new, empty store in `folder`, which exists and is empty.
+    fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>>;
+}
+
+/// An open store. Each write is one commit, acknowledged at the level of the store on return.
+///
+/// # Errors
+/// All operations: whatever the store reports; `Unsupported` drops the row for this system with
+/// the text as the reason.
+pub trait System {
+    /// Puts the JSON text into the empty store, checking that it is JSON.
+    fn import(&mut self, json: &[u8]) -> Result<Effect>;
+
+    /// Replaces all content by `json`, in the cheapest way; never measured.
+    fn replace(&mut self, json: &[u8]) -> Result<()>;
+
+    /// Allows or forbids a decoded tree in the process between operations; never measured.
+    fn keep(&mut self, kept: bool) -> Result<()> {
+        let _ = kept;
+        Ok(())
+    }
+
+    /// Takes back one try, so that the content is `json` again; never measured.
+    fn undo(&mut self, undo: Undo, json: &[u8]) -> Result<()> {
+        undo_by_edit(self, undo, json)
+    }
+
+    /// The text at `/cont/lst/i,stri/l`, read by path at a fresh snapshot.
+    fn leaf(&mut self, i: usize) -> Result<String>;
+
+    /// Item i of `lst` with its ancestors, from `{"cont":` on: an owned copy, read by path.
+    fn item_tree(&mut self, i: usize) -> Result<Answer>;
+
+    /// The node `/cont` with its ordered list, in the user's order: an owned copy.
+    fn ordered_tree(&mut self) -> Result<Answer>;
+
+    /// The element of `usr-lst` at `position`, by position: an owned copy.
+    fn element(&mut self, position: usize) -> Result<Answer>;
+
+    /// Builds items 0 to n - 1 of `lst` in memory and merges them in one commit.
+    fn create_batch(&mut self, n: usize) -> Result<Effect>;
+
+    /// Sets items 0 to n - 1 of `lst` one by one, each by its path text where the system has
+    /// paths, in one commit.
+    fn create_paths(&mut self, n: usize) -> Result<Effect>;
+
+    /// Appends entries 0 to n - 1 to `usr-lst` one by one, each by path text where the system has
+    /// paths, in one commit; `k` stays unique.
+    fn create_ordered(&mut self, n: usize) -> Result<Effect>;
+
+    /// Removes `/cont/lst`; `cont` stays.
+    fn remove_items(&mut self) -> Result<Effect>;
+
+    /// Removes `/cont`.
+    fn remove_tree(&mut self) -> Result<Effect>;
+
+    /// Sets `l` of item i, which must not have one.
+    fn create_leaf(&mut self, i: usize, text: &str) -> Result<Effect>;
+
+    /// Sets `l` of item i, which must have one.
+    fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect>;
+
+    /// Removes `l` of item i; the item and its keys stay.
+    fn remove_leaf(&mut self, i: usize) -> Result<Effect>;
+
+    /// Inserts entry `new` directly after entry `after` of `usr-lst`. Entry `after` stands at
+    /// position `after` and has `k` = `after`; a system may use either.
+    fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect>;
+
+    /// Removes the element at `position`, which has `k` = `key`; never measured.
+    fn remove_element(&mut self, position: usize, key: usize) -> Result<()>;
+
+    /// Appends the whole store as JSON text, without spaces; members in any order.
+    fn export(&mut self, out: &mut Vec<u8>) -> Result<()>;
+
+    /// Finishes all background work; the bytes cleaned up, or `None` where there is no such work.
+    fn settle(&mut self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// The bytes of a store that keeps nothing in its folder.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Takes a try back with the operations of the contract itself.
+pub fn undo_by_edit<S: System + ?Sized>(system: &mut S, undo: Undo, json: &[u8]) -> Result<()> {
+    let _: Effect = match undo {
+        Undo::RemoveLeaf(i) => system.remove_leaf(i)?,
+        Undo::ModifyLeaf(i) => system.modify_leaf(i, &leaf_text(i))?,
+        Undo::CreateLeaf(i) => system.create_leaf(i, &leaf_text(i))?,
+        Undo::RemoveTree => system.remove_tree()?,
+        Undo::RemoveElement { position, key } => {
+            system.remove_element(position, key)?;
+            Effect::Changed
+        }
+        Undo::Load => {
+            system.replace(json)?;
+            Effect::Changed
+        }
+    };
+    Ok(())
+}

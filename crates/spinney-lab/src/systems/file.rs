@@ -1,0 +1,308 @@
+//! The peer `file`: one JSON file, changed by reading, parsing, editing, printing and replacing it.
+//!
+//! Design: compact JSON in `store.json`, parsed by serde_json to its `Value`. The user-ordered list
+//! is an array, the keyed list an object. A commit writes `store.json.new`, syncs it, renames it
+//! over the old file and syncs the folder, so that a crash leaves the old or the new document;
+//! below `durable` it leaves both syncs out. Import parses the text as a check and stores it as it
+//! came; export copies the file. In `cached` rows the parsed tree stays in memory, and a commit
+//! prints and writes only. What survives the process does so at each level: `none` is `process`.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use spinney_core::{Error, Result};
+
+use crate::answer::Answer;
+use crate::datastore::document::{item_key, leaf_text, write_item_path};
+use crate::system::{Durability, Effect, Factory, Kind, System, Undo, undo_by_edit};
+
+const DESIGN: &str = "one JSON file: read, parse with serde_json, change, print compact, write a \
+    temporary file, fsync, rename, fsync the folder; below `durable` without the two syncs";
+
+/// Makes stores that are one JSON file.
+pub struct File;
+
+impl Factory for File {
+    fn name(&self) -> &str {
+        "file"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Peer
+    }
+
+    fn design(&self) -> &str {
+        DESIGN
+    }
+
+    fn settings(&self, durability: Durability) -> Vec<(String, String)> {
+        let syncs = match durability {
+            Durability::Durable => "file and folder",
+            Durability::Process | Durability::None => "none; a commit survives the process",
+        };
+        vec![("syncs".into(), syncs.into())]
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        vec![("serde_json".into(), crate::SERDE_JSON_VERSION.into())]
+    }
+
+    fn lacks(&self, _durability: Durability) -> Option<String> {
+        None
+    }
+
+    fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
+        let store = Store {
+            path: folder.join("store.json"),
+            temporary: folder.join("store.json.new"),
+            folder: fs::File::open(folder).map_err(|error| io(error, "open the folder"))?,
+            durability,
+            keeps: false,
+            kept: None,
+        };
+        store.write(b"{}")?;
+        Ok(Box::new(store))
+    }
+}
+
+struct Store {
+    path: PathBuf,
+    temporary: PathBuf,
+    folder: fs::File,
+    durability: Durability,
+    keeps: bool,
+    kept: Option<Value>,
+}
+
+impl Store {
+    fn read(&self) -> Result<Value> {
+        let text = fs::read(&self.path).map_err(|error| io(error, "read the file"))?;
+        parse(&text)
+    }
+
+    fn look<T>(&self, answer: impl Fn(&Value) -> Option<T>) -> Result<T> {
+        let answer = match &self.kept {
+            Some(root) => answer(root),
+            None => answer(&self.read()?),
+        };
+        answer.ok_or_else(missing)
+    }
+
+    fn change(&mut self, edit: impl FnOnce(&mut Value) -> Result<Effect>) -> Result<Effect> {
+        let mut root = match self.kept.take() {
+            Some(root) => root,
+            None => self.read()?,
+        };
+        let effect = edit(&mut root)?;
+        if effect == Effect::Changed {
+            let text = serde_json::to_vec(&root).expect("a `Value` prints");
+            self.write(&text)?;
+        }
+        if self.keeps {
+            self.kept = Some(root);
+        }
+        Ok(effect)
+    }
+
+    fn write(&self, text: &[u8]) -> Result<()> {
+        let syncs = self.durability == Durability::Durable;
+        let written = fs::File::create(&self.temporary).and_then(|mut file| {
+            file.write_all(text)?;
+            if syncs { file.sync_all() } else { Ok(()) }
+        });
+        written.map_err(|error| io(error, "write the temporary file"))?;
+        fs::rename(&self.temporary, &self.path).map_err(|error| io(error, "rename the file"))?;
+        if syncs {
+            self.folder.sync_all().map_err(|error| io(error, "sync the folder"))?;
+        }
+        Ok(())
+    }
+}
+
+impl System for Store {
+    fn import(&mut self, json: &[u8]) -> Result<Effect> {
+        parse(json)?;
+        self.write(json)?;
+        Ok(Effect::Changed)
+    }
+
+    fn replace(&mut self, json: &[u8]) -> Result<()> {
+        self.write(json)?;
+        self.keep(self.keeps)
+    }
+
+    fn keep(&mut self, kept: bool) -> Result<()> {
+        self.keeps = kept;
+        self.kept = if kept { Some(self.read()?) } else { None };
+        Ok(())
+    }
+
+    fn undo(&mut self, undo: Undo, json: &[u8]) -> Result<()> {
+        // Writing the old text is cheaper than the edit, which would parse it first.
+        if self.keeps { undo_by_edit(self, undo, json) } else { self.replace(json) }
+    }
+
+    fn leaf(&mut self, i: usize) -> Result<String> {
+        self.look(|root| {
+            root.get("cont")?.get("lst")?.get(item_key(i))?.get("l")?.as_str().map(str::to_owned)
+        })
+    }
+
+    fn item_tree(&mut self, i: usize) -> Result<Answer> {
+        let key = item_key(i);
+        let item = self.look(|root| root.get("cont")?.get("lst")?.get(&key).cloned())?;
+        Ok(Answer::Json(json!({ "cont": { "lst": { key: item } } })))
+    }
+
+    fn ordered_tree(&mut self) -> Result<Answer> {
+        match &self.kept {
+            Some(_) => self.look(|root| root.get("cont").cloned()).map(Answer::Json),
+            None => {
+                let mut root = self.read()?;
+                root.get_mut("cont").map(|cont| Answer::Json(cont.take())).ok_or_else(missing)
+            }
+        }
+    }
+
+    fn element(&mut self, position: usize) -> Result<Answer> {
+        self.look(|root| root.get("cont")?.get("usr-lst")?.get(position).cloned()).map(Answer::Json)
+    }
+
+    fn create_batch(&mut self, n: usize) -> Result<Effect> {
+        let items: Map<String, Value> = (0..n).map(|i| (item_key(i), item(i))).collect();
+        self.change(|root| {
+            member(member(root, "cont")?, "lst")?
+                .as_object_mut()
+                .expect("`lst` is an object")
+                .extend(items);
+            Ok(Effect::Changed)
+        })
+    }
+
+    fn create_paths(&mut self, n: usize) -> Result<Effect> {
+        self.change(|root| {
+            member(member(root, "cont")?, "lst")?;
+            let mut path = String::new();
+            for i in 0..n {
+                write_item_path(i, &mut path);
+                let (parent, key) = path.rsplit_once('/').expect("a path has a last segment");
+                let list = root.pointer_mut(parent).and_then(Value::as_object_mut);
+                let key = key.replace("~1", "/").replace("~0", "~");
+                list.ok_or_else(missing)?.insert(key, item(i));
+            }
+            Ok(Effect::Changed)
+        })
+    }
+
+    fn create_ordered(&mut self, n: usize) -> Result<Effect> {
+        self.change(|root| {
+            let cont = member(root, "cont")?.as_object_mut().expect("`cont` is an object");
+            cont.entry("usr-lst").or_insert_with(|| json!([]));
+            let keys = |list: &Vec<Value>| list.iter().map(|entry| entry["k"].as_u64()).collect();
+            let list = root.pointer("/cont/usr-lst").and_then(Value::as_array);
+            let mut known: HashSet<Option<u64>> = list.map(keys).ok_or_else(missing)?;
+            for i in 0..n {
+                let path = "/cont/usr-lst/-";
+                let (parent, _) = path.rsplit_once('/').expect("a path has a last segment");
+                let list = root.pointer_mut(parent).and_then(Value::as_array_mut);
+                if !known.insert(Some(i as u64)) {
+                    return Err(Error::already_exists(format!("entry {i} stands in `usr-lst`")));
+                }
+                list.ok_or_else(missing)?.push(entry(i));
+            }
+            Ok(Effect::Changed)
+        })
+    }
+
+    fn remove_items(&mut self) -> Result<Effect> {
+        self.change(|root| {
+            let cont = root.get_mut("cont").and_then(Value::as_object_mut).ok_or_else(missing)?;
+            Ok(cont.remove("lst").is_some().into())
+        })
+    }
+
+    fn remove_tree(&mut self) -> Result<Effect> {
+        self.change(|root| {
+            Ok(root.as_object_mut().ok_or_else(missing)?.remove("cont").is_some().into())
+        })
+    }
+
+    fn create_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
+        self.change(|root| match members(root, i)?.insert("l".into(), text.into()) {
+            None => Ok(Effect::Changed),
+            Some(_) => Err(Error::already_exists(format!("item {i} has `l`"))),
+        })
+    }
+
+    fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
+        self.change(|root| {
+            let old = members(root, i)?.insert("l".into(), text.into()).ok_or_else(missing)?;
+            Ok((old != text).into())
+        })
+    }
+
+    fn remove_leaf(&mut self, i: usize) -> Result<Effect> {
+        self.change(|root| Ok(members(root, i)?.remove("l").is_some().into()))
+    }
+
+    fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect> {
+        self.change(|root| {
+            list(root)?.insert(after + 1, entry(new));
+            Ok(Effect::Changed)
+        })
+    }
+
+    fn remove_element(&mut self, position: usize, _key: usize) -> Result<()> {
+        let _: Effect = self.change(|root| {
+            list(root)?.remove(position);
+            Ok(Effect::Changed)
+        })?;
+        Ok(())
+    }
+
+    fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let file = fs::File::open(&self.path);
+        file.and_then(|mut file| std::io::Read::read_to_end(&mut file, out))
+            .map_err(|error| io(error, "read the file"))?;
+        Ok(())
+    }
+}
+
+fn parse(text: &[u8]) -> Result<Value> {
+    serde_json::from_slice(text)
+        .map_err(|error| Error::invalid_input("the text is not JSON").with_source(error))
+}
+
+/// The member `key` of an object; an empty object when it is absent.
+fn member<'a>(parent: &'a mut Value, key: &str) -> Result<&'a mut Value> {
+    let parent = parent.as_object_mut().ok_or_else(missing)?;
+    Ok(parent.entry(key).or_insert_with(|| json!({})))
+}
+
+fn members(root: &mut Value, i: usize) -> Result<&mut Map<String, Value>> {
+    let list = root.get_mut("cont").and_then(|cont| cont.get_mut("lst"));
+    list.and_then(|list| list.get_mut(item_key(i))?.as_object_mut()).ok_or_else(missing)
+}
+
+fn list(root: &mut Value) -> Result<&mut Vec<Value>> {
+    root.pointer_mut("/cont/usr-lst").and_then(Value::as_array_mut).ok_or_else(missing)
+}
+
+fn item(i: usize) -> Value {
+    json!({ "k1": i, "k2": format!("str{i}"), "l": leaf_text(i) })
+}
+
+fn entry(i: usize) -> Value {
+    json!({ "k": i, "l": leaf_text(i) })
+}
+
+fn missing() -> Error {
+    Error::not_found("the file does not hold the node; load the document first")
+}
+
+fn io(error: std::io::Error, action: &str) -> Error {
+    Error::io(format!("peer `file` could not {action}")).with_source(error)
+}

@@ -1,0 +1,399 @@
+//! The peer `sqlite`: one row an item, one prepared statement an operation.
+//!
+//! Design: `lst(k1, k2, item)` clusters its rows by both keys (`WITHOUT ROWID`) and keeps what is
+//! not a key in `item` as JSONB, so that an item may have `l` or not. `usr_lst(rank, k, item)`
+//! clusters by an integer order column with gaps of 2^20, so that a scan is in the user's order and
+//! an insert in the middle is one row; a unique index keeps `k`. When a gap is used up all ranks
+//! are spread again. The presence of `cont` is a row. A list without rows and no list are the same.
+//! On opening the log is brought to its working size, so that commits overwrite it as they do in a
+//! database that has run for a while; checkpoints keep that size.
+//! Removing `lst` is `DELETE` without a condition, which SQLite does by pages and not by rows.
+//! `durable` is WAL with `synchronous=FULL`, one sync a commit. SQLite has no weaker safe level
+//! than WAL with `synchronous=OFF`, where a commit still survives the process: it stands for
+//! `process` and for `none`.
+
+use std::io::Write;
+use std::path::Path;
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
+use serde_json::{Value, json};
+use spinney_core::{Error, Result};
+
+use crate::answer::Answer;
+use crate::canonical::write_string;
+use crate::datastore::document::{item_key, leaf_text};
+use crate::system::{Durability, Effect, Factory, Kind, System};
+
+/// Distance between the ranks of appended entries.
+const GAP: i64 = 1 << 20;
+
+const SCHEMA: &str = "
+    CREATE TABLE cont(present INTEGER PRIMARY KEY CHECK (present = 1));
+    CREATE TABLE lst(k1 INTEGER, k2 TEXT, item BLOB NOT NULL, PRIMARY KEY (k1, k2)) WITHOUT ROWID;
+    CREATE TABLE usr_lst(rank INTEGER PRIMARY KEY, k INTEGER NOT NULL UNIQUE, item BLOB NOT NULL);";
+
+const PRAGMAS: [(&str, &str); 6] = [
+    ("journal_mode", "WAL"),
+    ("cache_size", "-262144"),
+    ("mmap_size", "1073741824"),
+    ("temp_store", "MEMORY"),
+    ("wal_autocheckpoint", "1000"),
+    ("journal_size_limit", "4194304"),
+];
+
+const DESIGN: &str = "a row per item: lst(k1, k2, item JSONB) WITHOUT ROWID, usr_lst(rank with gaps, \
+    k UNIQUE, item JSONB), presence of `cont` as a row; prepared statements, one transaction a commit";
+
+/// Writes and drops as many pages as the log holds between checkpoints.
+const GROW_WAL: &str = "
+    CREATE TABLE filler AS SELECT zeroblob(4096000) AS bytes;
+    DROP TABLE filler;
+    VACUUM;
+    PRAGMA wal_checkpoint(RESTART);";
+
+/// Makes SQLite databases.
+pub struct Sqlite;
+
+impl Factory for Sqlite {
+    fn name(&self) -> &str {
+        "sqlite"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Peer
+    }
+
+    fn design(&self) -> &str {
+        DESIGN
+    }
+
+    fn settings(&self, durability: Durability) -> Vec<(String, String)> {
+        let synchronous = match durability {
+            Durability::Durable => "FULL",
+            Durability::Process | Durability::None => "OFF (a commit survives the process)",
+        };
+        let fixed = PRAGMAS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        fixed.into_iter().chain([("synchronous".into(), synchronous.into())]).collect()
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        vec![("sqlite".into(), rusqlite::version().into())]
+    }
+
+    fn lacks(&self, _durability: Durability) -> Option<String> {
+        None
+    }
+
+    fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
+        let database = Connection::open(folder.join("store.sqlite")).map_err(failed)?;
+        for (name, value) in PRAGMAS {
+            database.pragma_update(None, name, value).map_err(failed)?;
+        }
+        let synchronous = if durability == Durability::Durable { "FULL" } else { "OFF" };
+        database.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
+        database.execute_batch(SCHEMA).map_err(failed)?;
+        database.execute_batch(GROW_WAL).map_err(failed)?;
+        database.set_prepared_statement_cache_capacity(64);
+        Ok(Box::new(Store { database }))
+    }
+}
+
+struct Store {
+    database: Connection,
+}
+
+impl Store {
+    fn run(&self, sql: &str, values: impl Params) -> Result<usize> {
+        self.prepared(sql)?.execute(values).map_err(failed)
+    }
+
+    fn prepared(&self, sql: &str) -> Result<CachedStatement<'_>> {
+        self.database.prepare_cached(sql).map_err(failed)
+    }
+
+    fn commit(&mut self, edit: impl FnOnce(&Self) -> Result<Effect>) -> Result<Effect> {
+        self.run("BEGIN IMMEDIATE", [])?;
+        match edit(self) {
+            Ok(effect) => {
+                self.run("COMMIT", [])?;
+                Ok(effect)
+            }
+            Err(error) => {
+                self.run("ROLLBACK", [])?;
+                Err(error)
+            }
+        }
+    }
+
+    fn create_cont(&self) -> Result<usize> {
+        self.run("INSERT OR IGNORE INTO cont VALUES (1)", [])
+    }
+
+    /// Inside SQLite, which takes less time than parsing outside and inserting row by row.
+    fn insert_document(&self, json: &str) -> Result<()> {
+        let values = [json];
+        self.run("INSERT INTO cont SELECT 1 WHERE json_type(?1, '$.cont') IS NOT NULL", values)?;
+        self.run(
+            "INSERT INTO lst SELECT value ->> '$.k1', value ->> '$.k2', \
+             jsonb_remove(value, '$.k1', '$.k2') FROM jsonb_each(?1, '$.cont.lst') ORDER BY 1, 2",
+            values,
+        )?;
+        self.run(
+            &format!(
+                "INSERT INTO usr_lst SELECT (key + 1) * {GAP}, value ->> '$.k', \
+                 jsonb_remove(value, '$.k') FROM jsonb_each(?1, '$.cont.usr-lst')"
+            ),
+            values,
+        )?;
+        Ok(())
+    }
+
+    fn delete_all(&self) -> Result<Effect> {
+        let removed = self.run("DELETE FROM cont", [])?;
+        self.run("DELETE FROM lst", [])?;
+        self.run("DELETE FROM usr_lst", [])?;
+        Ok((removed > 0).into())
+    }
+
+    fn insert_items(&mut self, n: usize) -> Result<Effect> {
+        self.commit(|store| {
+            store.create_cont()?;
+            let mut insert =
+                store.prepared("INSERT INTO lst VALUES (?1, ?2, jsonb_object('l', ?3))")?;
+            for i in 0..n {
+                insert.execute((i as i64, format!("str{i}"), leaf_text(i))).map_err(failed)?;
+            }
+            Ok((n > 0).into())
+        })
+    }
+
+    /// The rank halfway to the next entry; spreads all ranks when there is none.
+    fn rank_after(&self, k: i64) -> Result<i64> {
+        let find = "SELECT a.rank, (SELECT min(b.rank) FROM usr_lst b WHERE b.rank > a.rank) \
+             FROM usr_lst a WHERE a.k = ?1";
+        loop {
+            let (rank, next): (i64, Option<i64>) = self
+                .prepared(find)?
+                .query_row([k], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+                .map_err(failed)?
+                .ok_or_else(missing)?;
+            match next {
+                None => return Ok(rank + GAP),
+                Some(next) if next - rank > 1 => return Ok(rank + (next - rank) / 2),
+                Some(_) => self.spread_ranks()?,
+            }
+        }
+    }
+
+    fn spread_ranks(&self) -> Result<()> {
+        // Through negative ranks, so that no row meets one that has not moved yet.
+        self.run(
+            &format!(
+                "UPDATE usr_lst SET rank = -new FROM (SELECT rank AS old, \
+                 row_number() OVER (ORDER BY rank) * {GAP} AS new FROM usr_lst) WHERE rank = old"
+            ),
+            [],
+        )?;
+        self.run("UPDATE usr_lst SET rank = -rank", [])?;
+        Ok(())
+    }
+
+    fn export_lists(&self, out: &mut Vec<u8>) -> rusqlite::Result<()> {
+        let start = out.len();
+        let mut items =
+            self.database.prepare_cached("SELECT k1, k2, json(item) FROM lst ORDER BY k1, k2")?;
+        let mut rows = items.query([])?;
+        while let Some(row) = rows.next()? {
+            out.extend_from_slice(if out.len() == start { b"\"lst\":{" } else { b"," });
+            let (k1, k2): (i64, &str) = (row.get(0)?, row.get_ref(1)?.as_str()?);
+            write_string(&format!("{k1},{k2}"), out);
+            write!(out, ":{{\"k1\":{k1},\"k2\":").expect("a vector takes every write");
+            write_string(k2, out);
+            splice(row.get_ref(2)?.as_str()?, out);
+        }
+        if out.len() > start {
+            out.push(b'}');
+        }
+        let mut entries =
+            self.database.prepare_cached("SELECT k, json(item) FROM usr_lst ORDER BY rank")?;
+        let mut rows = entries.query([])?;
+        let mut first = true;
+        while let Some(row) = rows.next()? {
+            if out.len() > start {
+                out.push(b',');
+            }
+            if std::mem::take(&mut first) {
+                out.extend_from_slice(b"\"usr-lst\":[");
+            }
+            write!(out, "{{\"k\":{}", row.get::<_, i64>(0)?).expect("a vector takes every write");
+            splice(row.get_ref(1)?.as_str()?, out);
+        }
+        if !first {
+            out.push(b']');
+        }
+        Ok(())
+    }
+}
+
+/// Appends the members of the JSON object `item` and closes the object that stands open.
+fn splice(item: &str, out: &mut Vec<u8>) {
+    if item != "{}" {
+        out.push(b',');
+    }
+    out.extend_from_slice(&item.as_bytes()[1..]);
+}
+
+impl System for Store {
+    fn import(&mut self, json: &[u8]) -> Result<Effect> {
+        let text = std::str::from_utf8(json)
+            .map_err(|error| Error::invalid_input("the text is not UTF-8").with_source(error))?;
+        self.commit(|store| {
+            store.insert_document(text)?;
+            Ok(Effect::Changed)
+        })
+    }
+
+    fn replace(&mut self, json: &[u8]) -> Result<()> {
+        let _: Effect = self.commit(Store::delete_all)?;
+        let _: Effect = self.import(json)?;
+        Ok(())
+    }
+
+    fn leaf(&mut self, i: usize) -> Result<String> {
+        self.prepared("SELECT item ->> '$.l' FROM lst WHERE k1 = ?1 AND k2 = ?2")?
+            .query_row((i as i64, format!("str{i}")), |row| row.get(0))
+            .map_err(failed)
+    }
+
+    fn item_tree(&mut self, i: usize) -> Result<Answer> {
+        let leaf: Option<String> = self
+            .prepared("SELECT item ->> '$.l' FROM lst WHERE k1 = ?1 AND k2 = ?2")?
+            .query_row((i as i64, format!("str{i}")), |row| row.get(0))
+            .map_err(failed)?;
+        let mut item = json!({ "k1": i, "k2": format!("str{i}") });
+        if let Some(leaf) = leaf {
+            item["l"] = leaf.into();
+        }
+        Ok(Answer::Json(json!({ "cont": { "lst": { item_key(i): item } } })))
+    }
+
+    fn ordered_tree(&mut self) -> Result<Answer> {
+        let mut statement = self.prepared("SELECT k, item ->> '$.l' FROM usr_lst ORDER BY rank")?;
+        let entries = statement
+            .query_map([], |row| Ok(entry(row.get(0)?, row.get(1)?)))
+            .and_then(Iterator::collect::<rusqlite::Result<Vec<Value>>>)
+            .map_err(failed)?;
+        Ok(Answer::Json(json!({ "usr-lst": entries })))
+    }
+
+    fn element(&mut self, position: usize) -> Result<Answer> {
+        let sql = "SELECT k, item ->> '$.l' FROM usr_lst ORDER BY rank LIMIT 1 OFFSET ?1";
+        self.prepared(sql)?
+            .query_row([position as i64], |row| Ok(Answer::Json(entry(row.get(0)?, row.get(1)?))))
+            .map_err(failed)
+    }
+
+    fn create_batch(&mut self, n: usize) -> Result<Effect> {
+        self.insert_items(n)
+    }
+
+    fn create_paths(&mut self, n: usize) -> Result<Effect> {
+        self.insert_items(n)
+    }
+
+    fn create_ordered(&mut self, n: usize) -> Result<Effect> {
+        self.commit(|store| {
+            store.create_cont()?;
+            let last: Option<i64> = store
+                .prepared("SELECT max(rank) FROM usr_lst")?
+                .query_row([], |row| row.get(0))
+                .map_err(failed)?;
+            let mut insert =
+                store.prepared("INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))")?;
+            for i in 0..n as i64 {
+                let rank = last.unwrap_or(0) + (i + 1) * GAP;
+                insert.execute((rank, i, leaf_text(i as usize))).map_err(failed)?;
+            }
+            Ok((n > 0).into())
+        })
+    }
+
+    fn remove_items(&mut self) -> Result<Effect> {
+        Ok((self.run("DELETE FROM lst", [])? > 0).into())
+    }
+
+    fn remove_tree(&mut self) -> Result<Effect> {
+        self.commit(Store::delete_all)
+    }
+
+    fn create_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
+        let sql = "UPDATE lst SET item = jsonb_insert(item, '$.l', ?3) \
+             WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' IS NULL";
+        match self.run(sql, (i as i64, format!("str{i}"), text))? {
+            0 => Err(Error::already_exists(format!("item {i} has `l` or does not exist"))),
+            _ => Ok(Effect::Changed),
+        }
+    }
+
+    fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
+        let sql = "UPDATE lst SET item = jsonb_replace(item, '$.l', ?3) \
+             WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' <> ?3";
+        Ok((self.run(sql, (i as i64, format!("str{i}"), text))? > 0).into())
+    }
+
+    fn remove_leaf(&mut self, i: usize) -> Result<Effect> {
+        let sql = "UPDATE lst SET item = jsonb_remove(item, '$.l') \
+             WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' IS NOT NULL";
+        Ok((self.run(sql, (i as i64, format!("str{i}")))? > 0).into())
+    }
+
+    fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect> {
+        self.commit(|store| {
+            let rank = store.rank_after(after as i64)?;
+            let sql = "INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))";
+            Ok((store.run(sql, (rank, new as i64, leaf_text(new)))? > 0).into())
+        })
+    }
+
+    fn remove_element(&mut self, _position: usize, key: usize) -> Result<()> {
+        self.run("DELETE FROM usr_lst WHERE k = ?1", [key as i64])?;
+        Ok(())
+    }
+
+    fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM cont)";
+        let present: bool = self.prepared(sql)?.query_row([], |row| row.get(0)).map_err(failed)?;
+        if !present {
+            out.extend_from_slice(b"{}");
+            return Ok(());
+        }
+        out.extend_from_slice(b"{\"cont\":{");
+        self.export_lists(out).map_err(failed)?;
+        out.extend_from_slice(b"}}");
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<Option<u64>> {
+        self.prepared("PRAGMA wal_checkpoint(RESTART)")?
+            .query_row([], |_| Ok(()))
+            .map_err(failed)?;
+        Ok(None)
+    }
+}
+
+fn entry(k: i64, l: Option<String>) -> Value {
+    match l {
+        Some(l) => json!({ "k": k, "l": l }),
+        None => json!({ "k": k }),
+    }
+}
+
+fn missing() -> Error {
+    Error::not_found("the database does not hold the entry; load the document first")
+}
+
+#[cold]
+fn failed(error: rusqlite::Error) -> Error {
+    Error::io("peer `sqlite` failed").with_source(error)
+}

@@ -1,0 +1,334 @@
+//! The report as text for a terminal: losses first, then a table a size, then how it was measured.
+//!
+//! Colour only underlines what words and numbers say; `anstream` strips it where it does not show.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle,
+};
+
+use crate::claims::{Claim, Side, Verdict, claims};
+use crate::datastore::{Documents, ROWS, document::State};
+use crate::limits;
+use crate::record::{Record, Status};
+use crate::report::Report;
+use crate::row::test_name;
+use crate::system::{Durability, Kind};
+
+const TITLE: Style = Style::new().bold();
+const BAD: Style = AnsiColor::Red.on_default();
+/// Losses shown in full; the rest is counted.
+const LOSSES_SHOWN: usize = 20;
+
+impl Report {
+    /// The whole report with colour; print it through `anstream`.
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        self.write_losses(&mut out);
+        for size in self.sizes() {
+            self.write_size(size, &mut out);
+        }
+        self.write_claims(&mut out);
+        self.write_method(&mut out);
+        let style = if self.is_void() { BAD } else { TITLE };
+        line(&mut out, &format!("{style}{}{style:#}", self.verdict()));
+        out
+    }
+
+    /// Prints the report on stdout, in colour where it shows.
+    pub fn print(&self) {
+        anstream::print!("{}", self.render());
+    }
+
+    /// The run in one line.
+    pub fn verdict(&self) -> String {
+        let count =
+            |wanted: Verdict| claims(self).iter().filter(|claim| claim.verdict == wanted).count();
+        let void = self.records.iter().filter(|record| record.status.is_void()).count();
+        match (void, self.systems(Kind::Backend).next()) {
+            (0, None) => "verdict: only peers were measured; all results agree".to_owned(),
+            (0, Some(_)) => format!(
+                "verdict: all results agree; peers win {} rows; promises: {} hold, {} fail, {} not \
+                 measured",
+                self.losses().len(),
+                count(Verdict::Holds),
+                count(Verdict::Fails),
+                count(Verdict::NotMeasured)
+            ),
+            _ => format!("verdict: void, {void} rows gave a wrong result or did not sync"),
+        }
+    }
+
+    fn write_losses(&self, out: &mut String) {
+        if self.systems(Kind::Backend).next().is_none() {
+            return;
+        }
+        let losses = self.losses();
+        title(out, &format!("where a peer wins: {} rows", losses.len()));
+        if losses.is_empty() {
+            return;
+        }
+        let mut table = table(&["N", "row", "backend", "peer", "slower by", "95 %"]);
+        for loss in losses.iter().take(LOSSES_SHOWN) {
+            table.add_row([
+                number(grouped(loss.size)),
+                Cell::new(&loss.test),
+                Cell::new(&loss.backend),
+                Cell::new(&loss.peer),
+                number(factor(loss.ratio.value)).fg(Color::Red),
+                number(format!("{} - {}", factor(loss.ratio.low), factor(loss.ratio.high))),
+            ]);
+        }
+        line(out, &table.to_string());
+        if losses.len() > LOSSES_SHOWN {
+            line(out, &format!("and {} more", losses.len() - LOSSES_SHOWN));
+        }
+    }
+
+    fn write_size(&self, size: usize, out: &mut String) {
+        let bytes = Documents::new(size).text(State::Items).len();
+        let text = format!("N = {} ({} of JSON text)", grouped(size), in_bytes(bytes as f64));
+        title(out, &text);
+        let systems: Vec<&str> =
+            self.systems(Kind::Backend).chain(self.systems(Kind::Peer)).collect();
+        let baseline = self.context.baseline;
+        let mut header = vec!["row".to_owned()];
+        header.extend(systems.iter().map(|system| match *system == baseline {
+            true => format!("{system} (baseline)"),
+            false => (*system).to_owned(),
+        }));
+        let mut table = table(&header);
+        for test in tests() {
+            let key = |system: &str| (test.clone(), size, system.to_owned());
+            let records: Vec<Option<&Record>> =
+                systems.iter().map(|system| self.measured(&key(system))).collect();
+            if records.iter().all(Option::is_none) {
+                continue;
+            }
+            let mut cells = vec![Cell::new(&test)];
+            cells.extend(records.into_iter().map(|record| self.cell(record)));
+            table.add_row(cells);
+        }
+        line(out, &table.to_string());
+        self.write_limits(size, out);
+    }
+
+    fn cell(&self, record: Option<&Record>) -> Cell {
+        let Some(record) = record else { return number("-".to_owned()) };
+        let Some(median) = record.median() else {
+            let text = match &record.status {
+                Status::Skipped(_) => "skipped".to_owned(),
+                status => status.text(),
+            };
+            let cell = number(text);
+            return if record.status.is_void() { cell.fg(Color::Red) } else { cell };
+        };
+        let mut text = in_time(median);
+        if record.status == Status::Noisy {
+            text.insert(0, '~');
+        }
+        let Some(ratio) = record.ratio.filter(|_| record.system != self.context.baseline) else {
+            return number(text);
+        };
+        let winner = match ratio {
+            _ if ratio.is_tie() => None,
+            _ if ratio.value > 1.0 => Some(Color::Green),
+            _ => Some(Color::Red),
+        };
+        let sign = if winner.is_none() { "=" } else { "x" };
+        let _ = write!(text, "  {:>7}{sign}", plain_factor(ratio.value));
+        match winner {
+            Some(colour) => number(text).fg(colour),
+            None => number(text),
+        }
+    }
+
+    fn write_limits(&self, size: usize, out: &mut String) {
+        let texts = [limits::FDATASYNC, limits::MEMCPY, limits::PARSE, limits::PRINT].map(|test| {
+            let record = self.measured(&(test.to_owned(), size, "limit".to_owned()));
+            let median = record.and_then(Record::median).map_or("-".to_owned(), in_time);
+            format!("{test} {median}")
+        });
+        line(out, &format!("limits: {} (parse and print by serde_json)", texts.join(", ")));
+    }
+
+    fn write_claims(&self, out: &mut String) {
+        if self.systems(Kind::Backend).next().is_none() {
+            return;
+        }
+        title(out, "what it must show");
+        let mut table = table(&["promise", "N", "backend", "measured", "bound", ""]);
+        let all = claims(self);
+        for claim in all.iter().filter(|claim| claim.verdict != Verdict::NotMeasured) {
+            let (word, colour) = match claim.verdict {
+                Verdict::Holds => ("holds", Color::Green),
+                _ => ("fails", Color::Red),
+            };
+            table.add_row([
+                Cell::new(&claim.promise),
+                number(claim.size.map_or(String::new(), grouped)),
+                Cell::new(&claim.backend),
+                number(claim.measured.map_or(String::new(), |value| quantity(claim, value))),
+                number(bound(claim)),
+                Cell::new(word).fg(colour),
+            ]);
+        }
+        line(out, &table.to_string());
+        let mut missing: Vec<String> = all
+            .iter()
+            .filter(|claim| claim.verdict == Verdict::NotMeasured)
+            .map(|claim| match claim.size {
+                Some(size) => format!("{} (N = {})", claim.promise, grouped(size)),
+                None => claim.promise.clone(),
+            })
+            .collect();
+        missing.sort();
+        missing.dedup();
+        for promise in missing {
+            line(out, &format!("not measured: {promise}"));
+        }
+    }
+
+    fn write_method(&self, out: &mut String) {
+        title(out, "how");
+        let (folder, fs) = (self.folder.display(), &self.file_system);
+        line(out, &format!("stores stood in {folder} on {fs}"));
+        line(out, "cells: median of a try or operation, then how many times faster than `file`");
+        line(out, "marks: = no winner within 95 %, ~ others used the machine, - not run");
+        line(out, "`cached` rows may keep a decoded tree; all others may not");
+        let syncs = match self.syncs_counted {
+            true => "syncs of commits below 20 ms were counted with `strace`, without a clock",
+            false => "syncs were not counted: `strace` is missing or may not attach",
+        };
+        line(out, syncs);
+        line(out, "peak memory is that of the process, with all systems open");
+        line(out, &format!("order seed: {}", self.context.order_seed));
+        for setting in &self.settings {
+            line(out, &format!("{} `{}`: {}", setting.kind.name(), setting.system, setting.design));
+            for (level, values) in &setting.levels {
+                let values: Vec<String> =
+                    values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                if !values.is_empty() {
+                    line(out, &format!("  {}: {}", level.name(), values.join(", ")));
+                }
+            }
+        }
+        let mut reasons: Vec<String> = Vec::new();
+        for record in &self.records {
+            if let Status::Skipped(reason) = &record.status {
+                let text = format!("skipped: `{}`, {}: {reason}", record.system, record.test);
+                if !reasons.contains(&text) {
+                    reasons.push(text);
+                }
+            }
+        }
+        reasons.iter().for_each(|reason| line(out, reason));
+        self.left_out.iter().for_each(|text| line(out, &format!("left out: {text}")));
+    }
+}
+
+/// Names of all rows at all levels, in the order of the table.
+fn tests() -> impl Iterator<Item = String> {
+    let levels = [Durability::Durable, Durability::Process, Durability::None];
+    let all = levels.into_iter().flat_map(|level| ROWS.iter().map(move |row| (row, level)));
+    all.filter(|(row, level)| row.operation.commits() || *level == Durability::Durable)
+        .map(|(row, level)| test_name(row, level))
+}
+
+fn table<T: ToString>(header: &[T]) -> Table {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+    table.set_content_arrangement(ContentArrangement::Disabled).enforce_styling();
+    table.set_header(
+        header.iter().map(|name| Cell::new(name.to_string()).add_attribute(Attribute::Bold)),
+    );
+    table
+}
+
+fn number(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn title(out: &mut String, text: &str) {
+    line(out, &format!("\n{TITLE}{text}{TITLE:#}"));
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+fn quantity(claim: &Claim, value: f64) -> String {
+    if claim.unit == "us" { in_time(value) } else { factor(value) }
+}
+
+fn bound(claim: &Claim) -> String {
+    let sign = if claim.side == Side::AtMost { "<=" } else { ">=" };
+    format!("{sign} {}", quantity(claim, claim.bound))
+}
+
+/// A time in the unit that leaves one to three digits before the point.
+fn in_time(us: f64) -> String {
+    let (value, unit) = match us {
+        us if us < 1.0 => (us * 1e3, "ns"),
+        us if us < 1e3 => (us, "us"),
+        us if us < 1e6 => (us / 1e3, "ms"),
+        us => (us / 1e6, "s "),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+fn in_bytes(bytes: f64) -> String {
+    match bytes {
+        bytes if bytes < 1e3 => format!("{bytes} B"),
+        bytes if bytes < 1e6 => format!("{} kB", three_digits(bytes / 1e3)),
+        bytes => format!("{} MB", three_digits(bytes / 1e6)),
+    }
+}
+
+fn factor(value: f64) -> String {
+    format!("{} x", plain_factor(value))
+}
+
+fn plain_factor(value: f64) -> String {
+    if value >= 1e5 { format!("{value:.1e}") } else { three_digits(value) }
+}
+
+fn three_digits(value: f64) -> String {
+    match value {
+        value if value < 9.995 => format!("{value:.2}"),
+        value if value < 99.95 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
+
+fn grouped(size: usize) -> String {
+    let digits = size.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_a_fitting_unit() {
+        let shown: Vec<String> =
+            [0.00123, 0.6512, 4.0, 99.96, 216.4, 1_234.0, 2.5e6].map(in_time).to_vec();
+        assert_eq!(
+            shown,
+            ["1.23 ns", "651 ns", "4.00 us", "100 us", "216 us", "1.23 ms", "2.50 s "]
+        );
+        assert_eq!(grouped(1_000_000), "1 000 000");
+        assert_eq!(grouped(10), "10");
+    }
+}
