@@ -88,13 +88,13 @@ impl Overlay {
     ///
     /// # Errors
     /// Those of reading `base`.
-    pub fn apply(&mut self, changes: Vec<Change>, base: &dyn Snapshot) -> Result<()> {
+    pub fn apply(&mut self, changes: &[Change], base: &dyn Snapshot) -> Result<()> {
         for change in changes {
             match change {
-                Change::Put(key, value) => self.stage(key.into(), Some(value)),
-                Change::Delete(key) => self.stage(key.into(), None),
+                Change::Put(key, value) => self.stage((&**key).into(), Some(Arc::clone(value))),
+                Change::Delete(key) => self.stage((&**key).into(), None),
                 Change::DeleteRange(from, to) => {
-                    let bounds = (Bound::Included(&*from), Bound::Excluded(&*to));
+                    let bounds = (Bound::Included(&**from), Bound::Excluded(&**to));
                     let doomed: Vec<StagedKey> = self
                         .range_over(base, bounds, Direction::Forward)?
                         .map(|record| record.map(|(key, _)| StagedKey::from(&*key)))
@@ -108,22 +108,22 @@ impl Overlay {
         Ok(())
     }
 
-    /// The same changes as point changes, each key once if it had to resolve a range.
+    /// The changes as point changes, in an order that gives the same state.
     ///
     /// # Errors
     /// Those of reading `base`.
-    pub fn expand(changes: Vec<Change>, base: &dyn Snapshot) -> Result<Vec<(StagedKey, Staged)>> {
+    pub fn expand(changes: &[Change], base: &dyn Snapshot) -> Result<Vec<(StagedKey, Staged)>> {
         if changes.iter().any(|change| matches!(change, Change::DeleteRange(..))) {
             let mut overlay = Overlay::default();
             overlay.apply(changes, base)?;
             return Ok(overlay.entries.into_iter().collect());
         }
-        let point = |change| match change {
-            Change::Put(key, value) => Some((key.into(), Some(value))),
-            Change::Delete(key) => Some((key.into(), None)),
+        let point = |change: &Change| match change {
+            Change::Put(key, value) => Some((StagedKey::from(&**key), Some(Arc::clone(value)))),
+            Change::Delete(key) => Some((StagedKey::from(&**key), None)),
             Change::DeleteRange(..) => None,
         };
-        Ok(changes.into_iter().filter_map(point).collect())
+        Ok(changes.iter().filter_map(point).collect())
     }
 
     /// Lays the overlay over a snapshot.

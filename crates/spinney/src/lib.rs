@@ -1,1 +1,5 @@
 //! spinney
+
+pub mod backends;
+
+pub use spinney_core::*;
