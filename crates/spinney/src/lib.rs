@@ -1,4 +1,4 @@
-//! spinney
+//! What users add to the tree: backends, formats and the opening of stores.
 
 pub mod backends;
 

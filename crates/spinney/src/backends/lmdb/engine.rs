@@ -22,6 +22,8 @@ use spinney_core::layout;
 use spinney_core::overlay::Overlay;
 use spinney_core::{Error, Result};
 
+use super::length::Pages;
+
 /// The engine's file in the store's directory.
 pub const DATA_FILE: &str = "data.mdb";
 
@@ -39,6 +41,9 @@ const READERS_MAX: u32 = 1_024;
 
 /// Bytes of the longest key that LMDB keeps.
 pub const KEY_LEN_MAX: usize = 511;
+
+/// The system's number for an input or output error, the same on all Unixes.
+const EIO: i32 = 5;
 
 /// How the environment is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,10 +108,21 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The file's length and the length that the newest committed state expects of it.
-    pub fn lengths(&self) -> Result<(u64, u64)> {
-        let expected = (self.env.info().last_page_number as u64 + 1) * self.page_len;
-        Ok((self.file_len()?, expected))
+    /// Refuses a file that has lost its end.
+    pub fn check_length(&self) -> Result<()> {
+        let txn = self.env.read_txn().map_err(|error| self.error("cannot read", error))?;
+        let file = self.env.try_clone_inner_file();
+        let file = file.map_err(|error| self.error("cannot measure", error))?;
+        let pages = Pages { file: &file, page_len: self.page_len };
+        let missing = pages.missing_len(txn.id() as u64);
+        match missing.map_err(|error| io_error("cannot read", &self.file, error))? {
+            None => Ok(()),
+            Some(expected) => Err(Error::corrupted(format!(
+                "`{}` is truncated: {} bytes, {expected} expected; restore a backup",
+                self.file.display(),
+                self.file_len()?
+            ))),
+        }
     }
 
     fn file_len(&self) -> Result<u64> {
@@ -395,6 +411,10 @@ fn os_error(action: &str, error: io::Error) -> Error {
         StorageFull => Error::io(format!("{action}: the disk is full")),
         QuotaExceeded => Error::io(format!("{action}: the disk quota is used up")),
         FileTooLarge => Error::io(format!("{action}: the file would exceed the size limit")),
+        // LMDB answers this, too, when the system wrote less than it was given.
+        _ if error.raw_os_error() == Some(EIO) => {
+            Error::io(format!("{action}: the disk failed or is full"))
+        }
         _ => Error::io(format!("{action}: {error}")),
     };
     described.with_source(error)

@@ -22,6 +22,7 @@ use spinney_core::{Error, Result};
 
 mod directory;
 mod engine;
+mod length;
 mod staging;
 mod turnstile;
 
@@ -71,7 +72,10 @@ impl Lmdb {
                 while let Some(closing) = heed::env_closing_event(&path) {
                     closing.wait();
                 }
-                let store = Store::open(directory, options.read_only)?;
+                let access = if options.read_only { Access::ReadOnly } else { Access::ReadWrite };
+                let engine = Engine::open(&path, access)?;
+                engine.check_length()?;
+                let store = Store::new(directory, engine, access)?;
                 open.insert(path, Arc::downgrade(&store));
                 store
             }
@@ -189,22 +193,5 @@ impl Backend for Lmdb {
             let _ = fs::remove_dir_all(target);
         }
         copied
-    }
-}
-
-impl Store {
-    /// Opens the engine and compares its file with what its metadata expects: LMDB itself would
-    /// only find out, by a signal that ends the process, when it reads a missing page.
-    fn open(directory: Directory, read_only: bool) -> Result<Arc<Store>> {
-        let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
-        let engine = Engine::open(&directory.path, access)?;
-        let (len, expected) = engine.lengths()?;
-        if len < expected {
-            return Err(Error::corrupted(format!(
-                "`{}` is truncated: {len} bytes, {expected} expected; restore a backup",
-                directory.path.join(DATA_FILE).display()
-            )));
-        }
-        Store::new(directory, engine, access)
     }
 }
