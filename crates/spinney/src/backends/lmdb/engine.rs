@@ -50,7 +50,8 @@ const EIO: i32 = 5;
 pub enum Access {
     /// Reads and writes; makes the file if there is none.
     ReadWrite,
-    /// Reads beside writers.
+    /// Reads beside writers, for which it needs write permission on the table of readers; without
+    /// one, as on a read-only medium, reads alone.
     ReadOnly,
 }
 
@@ -236,8 +237,7 @@ fn open_env(dir: &Path, access: Access) -> heed::Result<Env<WithoutTls>> {
         if let Ok(map_len) = usize::try_from(map_len) {
             options.map_size(map_len);
         }
-        // SAFETY: READ_ONLY and NO_LOCK are sound flags: NO_LOCK is only added below, for a
-        // directory where no lock file can be made and so nobody can write either.
+        // SAFETY: READ_ONLY is sound, and NO_LOCK is only added below, where nobody writes.
         unsafe { options.flags(flags) };
         // SAFETY: nothing but LMDB writes to the file while it is open: the store's directory is
         // its own, checked by its marker, and one process opens it once, by the registry above.
@@ -247,13 +247,12 @@ fn open_env(dir: &Path, access: Access) -> heed::Result<Env<WithoutTls>> {
             {
                 map_len /= 2;
             }
+            // No table of readers, and none can be made: nobody has the store open to write.
             Err(heed::Error::Io(error))
-                if access == Access::ReadOnly
-                    && matches!(
-                        error.kind(),
-                        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-                    )
-                    && !flags.contains(EnvFlags::NO_LOCK) =>
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && access == Access::ReadOnly
+                    && !flags.contains(EnvFlags::NO_LOCK)
+                    && !dir.join(LOCK_FILE).exists() =>
             {
                 flags |= EnvFlags::NO_LOCK;
             }
