@@ -7,7 +7,9 @@
 //!
 //! Limits: the file grows to at most the address space that the process can reserve, 1 TiB where
 //! the system allows it; 1 024 snapshots at once over all processes. The directory must be on a
-//! local file system. A second process sees commits once they are synced.
+//! local file system. A second process sees commits once they are synced. The file never shrinks
+//! while others may have it mapped, so `compact` gives nothing back: freed pages are used again,
+//! and [`Backend::backup`] makes a compact copy.
 
 use std::collections::HashMap;
 use std::fs;
