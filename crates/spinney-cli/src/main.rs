@@ -1,1 +1,5 @@
+//! The spinney command.
+
+#![forbid(unsafe_code)]
+
 fn main() {}

@@ -1,5 +1,11 @@
-//! spinney-conformance
+//! The suite that a backend of spinney must pass, and wrappers that check, break or double one.
 
 #![forbid(unsafe_code)]
 
+pub mod contract;
+pub mod fault;
+pub mod folder;
+pub mod mirror;
 pub mod model;
+pub mod mutant;
+pub mod strict;

@@ -288,3 +288,46 @@ impl<S: Snapshot + ?Sized> Snapshot for Box<S> {
         (**self).floor(lower, key)
     }
 }
+macro_rules! forward_backend {
+    ($($pointer:ident),*) => {$(
+        impl<B: Backend + ?Sized> Backend for $pointer<B> {
+            fn capabilities(&self) -> &Capabilities {
+                (**self).capabilities()
+            }
+
+            fn snapshot(&self) -> Result<Box<dyn Snapshot>> {
+                (**self).snapshot()
+            }
+
+            fn write_guard(&self, conflicts: u32) -> Result<Box<dyn WriteGuard + '_>> {
+                (**self).write_guard(conflicts)
+            }
+
+            fn commit(&self, batch: Batch) -> Result<Outcome> {
+                (**self).commit(batch)
+            }
+
+            fn sync(&self, revision: Revision) -> Result<()> {
+                (**self).sync(revision)
+            }
+
+            fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+                (**self).wait(after, timeout)
+            }
+
+            fn stats(&self) -> Result<Vec<(String, String)>> {
+                (**self).stats()
+            }
+
+            fn compact(&self) -> Result<u64> {
+                (**self).compact()
+            }
+
+            fn backup(&self, target: &std::path::Path) -> Result<()> {
+                (**self).backup(target)
+            }
+        }
+    )*};
+}
+
+forward_backend!(Box, Arc);

@@ -65,14 +65,22 @@ pub fn trees(snapshot: &dyn Snapshot) -> Result<Vec<TreeId>> {
 /// Only when the backend cannot be read at all; damage is in the report.
 pub fn check(backend: &dyn Backend) -> Result<Report> {
     let snapshot = backend.snapshot()?;
-    let view = View { snapshot: &*snapshot, key_len_max: backend.capabilities().key_len_max };
+    check_snapshot(View { snapshot: &*snapshot, key_len_max: backend.capabilities().key_len_max })
+}
+
+/// Reads every node and record of one state.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_snapshot(view: View<'_>) -> Result<Report> {
+    let snapshot = view.snapshot;
     let mut checker = Checker { view, report: Report::default(), seen: BTreeSet::new() };
     match view.root() {
         Ok(root) => checker.walk(root),
         Err(error) => checker.report.damaged.push((Path::root(), error)),
     }
-    let building = Head::load(&*snapshot, 0).ok().flatten().and_then(|head| head.building);
-    for tree in trees(&*snapshot)? {
+    let building = Head::load(snapshot, 0).ok().flatten().and_then(|head| head.building);
+    for tree in trees(snapshot)? {
         checker.count_left_over(tree, building)?;
     }
     Ok(checker.report)

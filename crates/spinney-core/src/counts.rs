@@ -477,7 +477,7 @@ mod tests {
                 assert_eq!(counts.pages(&saved).unwrap(), model);
                 let last = model.last().copied();
                 assert_eq!(counts.last(&saved).unwrap(), last.map(|entry| entry.0));
-                let behind = last.map(|(page, count)| (page, count));
+                let behind = last;
                 assert_eq!(counts.find(&saved, counts.total()).unwrap(), behind);
             }
         }

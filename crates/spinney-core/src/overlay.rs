@@ -88,13 +88,13 @@ impl Overlay {
     ///
     /// # Errors
     /// Those of reading `base`.
-    pub fn apply(&mut self, changes: Vec<Change>, base: &dyn Snapshot) -> Result<()> {
+    pub fn apply(&mut self, changes: &[Change], base: &dyn Snapshot) -> Result<()> {
         for change in changes {
             match change {
-                Change::Put(key, value) => self.stage(key.into(), Some(value)),
-                Change::Delete(key) => self.stage(key.into(), None),
+                Change::Put(key, value) => self.stage((&**key).into(), Some(Arc::clone(value))),
+                Change::Delete(key) => self.stage((&**key).into(), None),
                 Change::DeleteRange(from, to) => {
-                    let bounds = (Bound::Included(&*from), Bound::Excluded(&*to));
+                    let bounds = (Bound::Included(&**from), Bound::Excluded(&**to));
                     let doomed: Vec<StagedKey> = self
                         .range_over(base, bounds, Direction::Forward)?
                         .map(|record| record.map(|(key, _)| StagedKey::from(&*key)))
@@ -108,22 +108,22 @@ impl Overlay {
         Ok(())
     }
 
-    /// The same changes as point changes, each key once if it had to resolve a range.
+    /// The changes as point changes, in an order that gives the same state.
     ///
     /// # Errors
     /// Those of reading `base`.
-    pub fn expand(changes: Vec<Change>, base: &dyn Snapshot) -> Result<Vec<(StagedKey, Staged)>> {
+    pub fn expand(changes: &[Change], base: &dyn Snapshot) -> Result<Vec<(StagedKey, Staged)>> {
         if changes.iter().any(|change| matches!(change, Change::DeleteRange(..))) {
             let mut overlay = Overlay::default();
             overlay.apply(changes, base)?;
             return Ok(overlay.entries.into_iter().collect());
         }
-        let point = |change| match change {
-            Change::Put(key, value) => Some((key.into(), Some(value))),
-            Change::Delete(key) => Some((key.into(), None)),
+        let point = |change: &Change| match change {
+            Change::Put(key, value) => Some((StagedKey::from(&**key), Some(Arc::clone(value)))),
+            Change::Delete(key) => Some((StagedKey::from(&**key), None)),
             Change::DeleteRange(..) => None,
         };
-        Ok(changes.into_iter().filter_map(point).collect())
+        Ok(changes.iter().filter_map(point).collect())
     }
 
     /// Lays the overlay over a snapshot.
@@ -309,5 +309,93 @@ impl<'s> Iterator for Merge<'s> {
                 return Some(Ok((Cow::Borrowed(key), Cow::Borrowed(value))));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+    fn pairs(snapshot: &dyn Snapshot, bounds: Bounds<'_>, direction: Direction) -> Vec<Vec<u8>> {
+        let records = snapshot.range(bounds, direction).unwrap();
+        records
+            .map(|record| [&*record.as_ref().unwrap().0, &*record.as_ref().unwrap().1].concat())
+            .collect()
+    }
+
+    /// Three layers, each with random puts and deletes, against one map.
+    #[test]
+    fn layers_are_one_map() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..300 {
+            let mut model = Model::new();
+            let mut layers = [Overlay::default(), Overlay::default(), Overlay::default()];
+            for layer in &mut layers {
+                for _ in 0..random.usize(..30) {
+                    let (key, value) = ([random.u8(..40)], [random.u8(..)]);
+                    let is_put = random.bool();
+                    layer.stage(key.as_slice().into(), is_put.then(|| value.as_slice().into()));
+                    match is_put {
+                        true => drop(model.insert(key.into(), value.into())),
+                        false => drop(model.remove(key.as_slice())),
+                    }
+                }
+            }
+            let [lowest, middle, highest] = layers;
+            let state = highest.over(middle.over(lowest.over(Nothing)));
+            for _ in 0..30 {
+                let (from, to) = ([random.u8(..40)], [random.u8(..40)]);
+                assert_eq!(
+                    state.get(&from).unwrap().as_deref(),
+                    model.get(&from[..]).map(|v| &**v)
+                );
+                let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+                let mut expected: Vec<Vec<u8>> = match is_empty_range(bounds) {
+                    true => Vec::new(),
+                    false => {
+                        model.range::<[u8], _>(bounds).map(|(k, v)| [&**k, &**v].concat()).collect()
+                    }
+                };
+                assert_eq!(pairs(&state, bounds, Direction::Forward), expected);
+                expected.reverse();
+                assert_eq!(pairs(&state, bounds, Direction::Backward), expected);
+                let floor = state.floor(&from, &to).unwrap().map(|(key, _)| key.into_owned());
+                let within =
+                    (from <= to).then(|| model.range(from.to_vec()..=to.to_vec()).next_back());
+                assert_eq!(floor.as_ref(), within.flatten().map(|(key, _)| key));
+            }
+        }
+    }
+
+    #[test]
+    fn a_clone_does_not_see_later_changes() {
+        let mut overlay = Overlay::default();
+        overlay.stage((*b"a").into(), Some((*b"1").into()));
+        let earlier = overlay.clone();
+        overlay.stage((*b"a").into(), None);
+        overlay.forget(b"b");
+        assert_eq!(earlier.over(Nothing).get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(overlay.len(), 1);
+        assert_eq!(overlay.over(Nothing).get(b"a").unwrap(), None);
+    }
+
+    #[test]
+    fn expanded_changes_name_each_key_of_a_range() {
+        let mut below = Overlay::default();
+        for name in [b"a", b"b", b"c", b"d"] {
+            below.stage((*name).as_slice().into(), Some((*b"1").into()));
+        }
+        let changes = [
+            Change::Put((*b"bb").into(), (*b"2").into()),
+            Change::DeleteRange((*b"b").into(), (*b"d").into()),
+            Change::Put((*b"c").into(), (*b"3").into()),
+        ];
+        let expanded = Overlay::expand(&changes, &below.over(Nothing)).unwrap();
+        let staged: Vec<_> =
+            expanded.iter().map(|(key, value)| (&**key, value.as_deref())).collect();
+        assert_eq!(staged, [(&b"b"[..], None), (b"bb", None), (b"c", Some(&b"3"[..]))]);
     }
 }

@@ -59,6 +59,7 @@ pub struct Pending<'b> {
     first_new_ids: BTreeMap<TreeId, u64>,
     unwritten_len: usize,
     written_ahead: bool,
+    reclaims: bool,
 }
 
 impl<'b> Pending<'b> {
@@ -78,6 +79,7 @@ impl<'b> Pending<'b> {
             first_new_ids: BTreeMap::new(),
             unwritten_len: 0,
             written_ahead: false,
+            reclaims: false,
         })
     }
 
@@ -262,8 +264,14 @@ impl<'b> Pending<'b> {
         }
     }
 
+    /// Whether something was put into the reclaim queue.
+    pub fn reclaims(&self) -> bool {
+        self.reclaims
+    }
+
     /// Puts a container or long value into the reclaim queue.
     pub fn reclaim(&mut self, item: &reclaim::Item) {
+        self.reclaims = true;
         self.put(&item.key(), &item.encode());
     }
 

@@ -32,6 +32,8 @@ pub struct Commit {
     pub diff: Diff,
     /// The trees that were written: where reclaim may find work.
     pub trees: Vec<TreeId>,
+    /// Whether something was put into the reclaim queue.
+    pub reclaims: bool,
 }
 
 /// Edits that become visible together or not at all.
@@ -977,7 +979,7 @@ impl<'b> Transaction<'b> {
         let diff = self.diff();
         let base = self.pending.base();
         if diff.is_empty() {
-            return Ok(Commit { revision: base, diff, trees: Vec::new() });
+            return Ok(Commit { revision: base, diff, trees: Vec::new(), reclaims: false });
         }
         self.reclaim_old(&diff)?;
         if let Some(root) = self.edits.nodes[0].encoded.take() {
@@ -989,10 +991,10 @@ impl<'b> Transaction<'b> {
         let encoded: Arc<[u8]> = diff.encode().into();
         self.pending.log(revision, &encoded, LOG_REVISIONS_MAX);
         let trees = self.pending.trees();
-        let backend = self.pending.backend();
+        let (backend, reclaims) = (self.pending.backend(), self.pending.reclaims());
         let batch = self.pending.into_batch(revision, commit_id, encoded)?;
         match backend::Backend::commit(backend, batch)? {
-            Outcome::Committed(revision) => Ok(Commit { revision, diff, trees }),
+            Outcome::Committed(revision) => Ok(Commit { revision, diff, trees, reclaims }),
             Outcome::Conflict => {
                 Err(Error::conflict("the store changed while the transaction was open"))
             }

@@ -1,5 +1,25 @@
-//! spinney
+//! A store for trees: JSON documents and configuration, where the cost of every operation follows
+//! the size of the change.
+//!
+//! [`open`] a store by its URL, [`Store::read`] a snapshot, [`Store::write`] a transaction. What is
+//! not here: the command line (`spinney-cli`) and measurements (`spinney-lab`).
+//!
+//! ```
+//! let store = spinney::open("memory:")?;
+//! store.write(|tx| tx.set("/people/42/name", &"Ada".into()))?;
+//! let name = store.read()?.get("/people/42/name")?;
+//! assert_eq!(name, Some("Ada".into()));
+//! # Ok::<(), spinney::Error>(())
+//! ```
 
+pub mod backends;
+mod file_scratch;
 pub mod formats;
+mod janitor;
+pub mod snapshot;
+pub mod store;
 
+pub use snapshot::{Member, NodeKind, Snapshot};
+pub use spinney_core::transaction::{Commit, Existing, Transaction};
 pub use spinney_core::*;
+pub use store::{Committed, Durability, OpenOptions, Store, open};

@@ -1,0 +1,420 @@
+//! LMDB itself: one environment, its transactions, and its errors in spinney's words.
+//!
+//! The only file with `unsafe`. It must not know of staging, of locks between processes or of the
+//! other files of the store's directory.
+#![allow(unsafe_code)]
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+
+use heed::types::Bytes;
+use heed::{
+    CommitOrAbort, CompactionOption, Database, Env, EnvFlags, EnvOpenOptions, MdbError, PutFlags,
+    RoTxn, RwTxn, WithoutTls,
+};
+use spinney_core::backend::{
+    Bounds, Change, Direction, Record, Records, Revision, Snapshot, is_empty_range,
+};
+use spinney_core::layout;
+use spinney_core::overlay::Overlay;
+use spinney_core::{Error, Result};
+
+use super::length::Pages;
+
+/// The engine's file in the store's directory.
+pub const DATA_FILE: &str = "data.mdb";
+
+/// The engine's table of readers in the store's directory.
+pub const LOCK_FILE: &str = "lock.mdb";
+
+/// Address space that is reserved, and with it the largest file; the disk holds only what is used.
+const MAP_LEN_MAX: u64 = 1 << 40;
+
+/// Below this reservation the store does not open.
+const MAP_LEN_MIN: u64 = 1 << 30;
+
+/// Snapshots that all processes together may hold at once.
+const READERS_MAX: u32 = 1_024;
+
+/// Bytes of the longest key that LMDB keeps.
+pub const KEY_LEN_MAX: usize = 511;
+
+/// The system's number for an input or output error, the same on all Unixes.
+const EIO: i32 = 5;
+
+/// How the environment is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reads and writes; makes the file if there is none.
+    ReadWrite,
+    /// Reads beside writers, for which it needs write permission on the table of readers; without
+    /// one, as on a read-only medium, reads alone.
+    ReadOnly,
+}
+
+/// An open environment.
+pub struct Engine {
+    env: Env<WithoutTls>,
+    records: Database<'static, Bytes, Bytes>,
+    file: PathBuf,
+    page_len: u64,
+}
+
+/// Facts about an open environment.
+pub struct EngineStats {
+    /// Bytes of the file.
+    pub file_len: u64,
+    /// Bytes of the largest file that this process can map.
+    pub map_len: u64,
+    /// Bytes of a page.
+    pub page_len: u64,
+    /// Pages up to the last one in use.
+    pub pages: u64,
+    /// Pages that hold records.
+    pub pages_used: u64,
+    /// Records.
+    pub records: u64,
+    /// Slots of the table of readers that have been used.
+    pub readers: u32,
+}
+
+/// A write that failed, and whether the engine had begun to commit it.
+pub struct WriteError {
+    pub error: Error,
+    pub in_commit: bool,
+}
+
+impl Engine {
+    /// Opens the environment in `dir`.
+    pub fn open(dir: &Path, access: Access) -> Result<Engine> {
+        let file = dir.join(DATA_FILE);
+        let failed = |error| engine_error(&format!("cannot open `{}`", file.display()), error);
+        let env = open_env(dir, access).map_err(failed)?;
+        let txn = env.read_txn().map_err(failed)?;
+        let records = env
+            .open_databases_and_commit(txn, |opener, txn| {
+                opener.open_database(txn, None).map(CommitOrAbort::<_, ()>::Commit)
+            })
+            .map_err(failed)?
+            .unwrap_commit()
+            .ok_or_else(|| Error::corrupted(format!("`{}` has no database", file.display())))?;
+        let page_len = u64::from(env.unnamed_database_stat().page_size);
+        let engine = Engine { env, records, file, page_len };
+        if access == Access::ReadWrite {
+            engine.clear_dead_readers()?;
+        }
+        Ok(engine)
+    }
+
+    /// Refuses a file that has lost its end.
+    pub fn check_length(&self) -> Result<()> {
+        let txn = self.env.read_txn().map_err(|error| self.error("cannot read", error))?;
+        let file = self.env.try_clone_inner_file();
+        let file = file.map_err(|error| self.error("cannot measure", error))?;
+        let pages = Pages { file: &file, page_len: self.page_len };
+        let missing = pages.missing_len(txn.id() as u64);
+        match missing.map_err(|error| io_error("cannot read", &self.file, error))? {
+            None => Ok(()),
+            Some(expected) => Err(Error::corrupted(format!(
+                "`{}` is truncated: {} bytes, {expected} expected; restore a backup",
+                self.file.display(),
+                self.file_len()?
+            ))),
+        }
+    }
+
+    fn file_len(&self) -> Result<u64> {
+        self.env.real_disk_size().map_err(|error| self.error("cannot measure", error))
+    }
+
+    /// Pins the newest committed state; `owner` lives as long as it is pinned.
+    #[inline]
+    pub fn snapshot<O: Send>(&self, owner: O) -> Result<EngineSnapshot<O>> {
+        let txn = match self.env.clone().static_read_txn() {
+            Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
+                self.clear_dead_readers()?;
+                self.env.clone().static_read_txn()
+            }
+            begun => begun,
+        };
+        let txn = txn.map_err(|error| self.error("cannot read", error))?;
+        Ok(EngineSnapshot { txn, records: self.records, _owner: owner })
+    }
+
+    /// Frees the reader slots of processes that died.
+    pub fn clear_dead_readers(&self) -> Result<usize> {
+        self.env.clear_stale_readers().map_err(|error| self.error("cannot clear readers of", error))
+    }
+
+    /// Writes staged changes and commits them durably.
+    pub fn write_staged(&self, staged: &Overlay) -> Result<(), WriteError> {
+        self.write(|writer| {
+            staged.iter().try_for_each(|(key, value)| match value {
+                Some(value) => writer.put(key, value),
+                None => writer.delete(key),
+            })
+        })
+    }
+
+    /// Writes a batch's changes in their order and commits them durably.
+    pub fn write_changes(&self, changes: &[Change]) -> Result<(), WriteError> {
+        self.write(|writer| {
+            changes.iter().try_for_each(|change| match change {
+                Change::Put(key, value) => writer.put(key, value),
+                Change::Delete(key) => writer.delete(key),
+                Change::DeleteRange(from, to) => writer.delete_range(from, to),
+            })
+        })
+    }
+
+    fn write(
+        &self,
+        fill: impl FnOnce(&mut Writer<'_>) -> heed::Result<()>,
+    ) -> Result<(), WriteError> {
+        let before =
+            |error| WriteError { error: self.error("cannot write", error), in_commit: false };
+        let txn = self.env.write_txn().map_err(before)?;
+        let last_key = self.records.last(&txn).map_err(before)?.map(|(key, _)| key.to_vec());
+        let mut writer =
+            Writer { txn, records: self.records, last_key: last_key.unwrap_or_default() };
+        fill(&mut writer).map_err(before)?;
+        writer.txn.commit().map_err(|error| WriteError {
+            error: self.error("cannot commit to", error),
+            in_commit: true,
+        })
+    }
+
+    /// Writes a compact copy of the newest committed state to a file that does not exist.
+    pub fn copy_to(&self, target: &Path) -> Result<()> {
+        let mut file =
+            File::create_new(target).map_err(|error| io_error("cannot create", target, error))?;
+        self.env.copy_to_file(&mut file, CompactionOption::Enabled).map_err(|error| {
+            engine_error(&format!("cannot copy to `{}`", target.display()), error)
+        })?;
+        file.sync_all().map_err(|error| io_error("cannot sync", target, error))
+    }
+
+    /// Facts for `stats`.
+    pub fn stats(&self) -> Result<EngineStats> {
+        let info = self.env.info();
+        let records = self.env.unnamed_database_stat();
+        let pages_used = records.branch_pages + records.leaf_pages + records.overflow_pages;
+        Ok(EngineStats {
+            file_len: self.file_len()?,
+            map_len: info.map_size as u64,
+            page_len: self.page_len,
+            pages: info.last_page_number as u64 + 1,
+            pages_used: pages_used as u64,
+            records: records.entries as u64,
+            readers: info.number_of_readers,
+        })
+    }
+
+    /// Durable engine transactions since the store was made.
+    pub fn transactions(&self) -> u64 {
+        self.env.info().last_txn_id as u64
+    }
+
+    fn error(&self, action: &str, error: heed::Error) -> Error {
+        engine_error(&format!("{action} `{}`", self.file.display()), error)
+    }
+}
+
+/// Reserves as much address space as the system gives, so that the file grows without anybody's
+/// doing while other processes have it open.
+fn open_env(dir: &Path, access: Access) -> heed::Result<Env<WithoutTls>> {
+    let mut flags = EnvFlags::empty();
+    if access == Access::ReadOnly {
+        flags |= EnvFlags::READ_ONLY;
+    }
+    let mut map_len = MAP_LEN_MAX;
+    loop {
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options.max_readers(READERS_MAX);
+        if let Ok(map_len) = usize::try_from(map_len) {
+            options.map_size(map_len);
+        }
+        // SAFETY: READ_ONLY is sound, and NO_LOCK is only added below, where nobody writes.
+        unsafe { options.flags(flags) };
+        // SAFETY: nothing but LMDB writes to the file while it is open: the store's directory is
+        // its own, checked by its marker, and one process opens it once, by the registry above.
+        match unsafe { options.open(dir) } {
+            Err(heed::Error::Io(error))
+                if may_be_address_space(&error) && map_len > MAP_LEN_MIN =>
+            {
+                map_len /= 2;
+            }
+            // No table of readers, and none can be made: nobody has the store open to write.
+            Err(heed::Error::Io(error))
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && access == Access::ReadOnly
+                    && !flags.contains(EnvFlags::NO_LOCK)
+                    && !dir.join(LOCK_FILE).exists() =>
+            {
+                flags |= EnvFlags::NO_LOCK;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn may_be_address_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::InvalidInput)
+}
+
+/// A write transaction that appends where it can: without a search and without half-full pages.
+struct Writer<'e> {
+    txn: RwTxn<'e>,
+    records: Database<'static, Bytes, Bytes>,
+    /// No key of the database is greater.
+    last_key: Vec<u8>,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> heed::Result<()> {
+        if *key <= *self.last_key {
+            return self.records.put(&mut self.txn, key, value);
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        self.records.put_with_flags(&mut self.txn, PutFlags::APPEND, key, value)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> heed::Result<()> {
+        self.records.delete(&mut self.txn, key).map(drop)
+    }
+
+    fn delete_range(&mut self, from: &[u8], to: &[u8]) -> heed::Result<()> {
+        match engine_bounds((Bound::Included(from), Bound::Excluded(to))) {
+            Some(bounds) => self.records.delete_range(&mut self.txn, &bounds).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A read transaction, and what must live as long.
+pub struct EngineSnapshot<O> {
+    txn: RoTxn<'static, WithoutTls>,
+    records: Database<'static, Bytes, Bytes>,
+    /// Declared last, so that the transaction ends first.
+    _owner: O,
+}
+
+impl<O: Send> Snapshot for EngineSnapshot<O> {
+    fn revision(&self) -> Result<Revision> {
+        layout::head_revision(self.get(&layout::head_key(0))?.as_deref())
+    }
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        if key.is_empty() {
+            return Ok(None);
+        }
+        let value = self.records.get(&self.txn, key).map_err(read_error)?;
+        Ok(value.map(Cow::Borrowed))
+    }
+
+    fn range<'s>(&'s self, bounds: Bounds<'_>, direction: Direction) -> Result<Records<'s>> {
+        let Some(bounds) = engine_bounds(bounds) else { return Ok(Box::new(std::iter::empty())) };
+        Ok(match direction {
+            Direction::Forward => {
+                let range = self.records.range(&self.txn, &bounds).map_err(read_error)?;
+                Box::new(range.map(to_record))
+            }
+            Direction::Backward => {
+                let range = self.records.rev_range(&self.txn, &bounds).map_err(read_error)?;
+                Box::new(range.map(to_record))
+            }
+        })
+    }
+
+    fn floor(&self, lower: &[u8], key: &[u8]) -> Result<Option<Record<'_>>> {
+        if key.is_empty() {
+            return Ok(None);
+        }
+        let found = self.records.get_lower_than_or_equal_to(&self.txn, key).map_err(read_error)?;
+        Ok(found.filter(|(found, _)| *found >= lower).map(borrowed))
+    }
+}
+
+fn to_record<'s>(record: heed::Result<(&'s [u8], &'s [u8])>) -> Result<Record<'s>> {
+    record.map(borrowed).map_err(read_error)
+}
+
+fn borrowed<'s>((key, value): (&'s [u8], &'s [u8])) -> Record<'s> {
+    (Cow::Borrowed(key), Cow::Borrowed(value))
+}
+
+/// The bounds without empty keys, which LMDB refuses; `None` when nothing can lie between them.
+fn engine_bounds(bounds: Bounds<'_>) -> Option<Bounds<'_>> {
+    if is_empty_range(bounds) {
+        return None;
+    }
+    match bounds {
+        (_, Bound::Included([]) | Bound::Excluded([])) => None,
+        (Bound::Included([]) | Bound::Excluded([]), upper) => Some((Bound::Unbounded, upper)),
+        bounds => Some(bounds),
+    }
+}
+
+#[cold]
+fn read_error(error: heed::Error) -> Error {
+    engine_error("cannot read the store", error)
+}
+
+#[cold]
+fn engine_error(action: &str, error: heed::Error) -> Error {
+    let error = match error {
+        heed::Error::Io(error) => return os_error(action, error),
+        heed::Error::Mdb(error) => error,
+        other => return Error::busy(format!("{action}: {other}")),
+    };
+    let described = match error {
+        MdbError::MapFull => Error::limit_exceeded(format!(
+            "{action}: the store fills the address space that this process could reserve"
+        )),
+        MdbError::MapResized => Error::limit_exceeded(format!(
+            "{action}: another process made the file larger than this one can map; reopen it here"
+        )),
+        MdbError::TxnFull | MdbError::DbsFull | MdbError::TlsFull | MdbError::CursorFull => {
+            Error::limit_exceeded(format!("{action}: a limit of LMDB is reached"))
+        }
+        MdbError::ReadersFull => Error::busy(format!(
+            "{action}: {READERS_MAX} snapshots are open in all processes together; close some"
+        )),
+        MdbError::VersionMismatch => {
+            Error::unsupported(format!("{action}: the file was written by another version of LMDB"))
+        }
+        MdbError::BadValSize => Error::invalid_input(format!("{action}: a key has a bad length")),
+        MdbError::Panic => {
+            Error::closed(format!("{action}: a write failed before; reopen the store"))
+        }
+        _ => Error::corrupted(format!("{action}: it is damaged; restore a backup")),
+    };
+    described.with_source(error)
+}
+
+/// An error of the operating system at a file.
+#[cold]
+pub fn io_error(action: &str, path: &Path, error: io::Error) -> Error {
+    os_error(&format!("{action} `{}`", path.display()), error)
+}
+
+fn os_error(action: &str, error: io::Error) -> Error {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let described = match error.kind() {
+        ReadOnlyFilesystem => Error::read_only(format!("{action}: the file system is read-only")),
+        StorageFull => Error::io(format!("{action}: the disk is full")),
+        QuotaExceeded => Error::io(format!("{action}: the disk quota is used up")),
+        FileTooLarge => Error::io(format!("{action}: the file would exceed the size limit")),
+        // LMDB answers this, too, when the system wrote less than it was given.
+        _ if error.raw_os_error() == Some(EIO) => {
+            Error::io(format!("{action}: the disk failed or is full"))
+        }
+        _ => Error::io(format!("{action}: {error}")),
+    };
+    described.with_source(error)
+}

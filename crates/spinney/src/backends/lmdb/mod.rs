@@ -1,0 +1,199 @@
+//! LMDB as a backend: ordered, memory-mapped, several processes at once.
+//!
+//! A commit is staged in an [`Overlay`](spinney_core::overlay::Overlay) and answered; a sync, or at
+//! the latest a thread 50 ms later, writes everything staged in one durable engine transaction. The
+//! engine's own no-sync flags are never used: they can damage the file when the power fails. This
+//! module must not know what keys mean.
+//!
+//! Limits: the file grows to at most the address space that the process can reserve, 1 TiB where
+//! the system allows it; 1 024 snapshots at once over all processes. The directory must be on a
+//! local file system. A second process sees commits once they are synced. The file never shrinks
+//! while others may have it mapped, so `compact` gives nothing back: freed pages are used again,
+//! and [`Backend::backup`] makes a compact copy.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use spinney_core::backend::{
+    Backend, Batch, Capabilities, Outcome, Revision, Snapshot, WriteGuard,
+};
+use spinney_core::{Error, Result};
+
+mod directory;
+mod engine;
+mod length;
+mod staging;
+mod turnstile;
+
+pub use directory::Options;
+use directory::{Directory, sync_dir, sync_parent};
+use engine::{Access, DATA_FILE, Engine, io_error};
+use staging::Store;
+
+/// Bytes of a page that fill one overflow page of the engine exactly.
+pub const PAGE_SIZE: usize = 4_080;
+
+/// Bytes of keys and values in one batch.
+pub const COMMIT_LEN_MAX: usize = 1 << 30;
+
+/// A handle of a store in a directory. All handles of one directory in a process share one engine.
+///
+/// # Durability
+/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms;
+/// after [`Backend::sync`] it survives a power failure. Dropping the last handle syncs.
+pub struct Lmdb {
+    store: Arc<Store>,
+    capabilities: Capabilities,
+    read_only: bool,
+}
+
+/// The stores that are open in this process, by canonical path: the engine must not be opened
+/// twice, because closing one would give up the other's locks.
+static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
+
+impl Lmdb {
+    /// Opens the store in `dir`.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none and `create` is not set; `InvalidInput` when the directory is
+    /// something else; `Unsupported` when a newer spinney made it; `Corrupted` when a file is
+    /// missing or truncated; `Busy` when this process has it open read-only and now wants to write;
+    /// `ReadOnly` and `Io` from the file system.
+    pub fn open(dir: &Path, options: Options) -> Result<Arc<Lmdb>> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, store| store.strong_count() > 0);
+        let directory = Directory::open(dir, options)?;
+        let path = directory.path.clone();
+        let store = match open.get(&path).and_then(Weak::upgrade) {
+            Some(store) => store,
+            None => {
+                // A store that is being dropped no longer upgrades but may still be closing.
+                while let Some(closing) = heed::env_closing_event(&path) {
+                    closing.wait();
+                }
+                let access = if options.read_only { Access::ReadOnly } else { Access::ReadWrite };
+                let engine = Engine::open(&path, access)?;
+                engine.check_length()?;
+                let store = Store::new(directory, engine, access)?;
+                open.insert(path, Arc::downgrade(&store));
+                store
+            }
+        };
+        if store.is_read_only() && !options.read_only {
+            return Err(Error::busy(format!(
+                "`{}` is open read-only in this process; close it before opening it to write",
+                dir.display()
+            )));
+        }
+        let capabilities = Capabilities {
+            persistent: true,
+            multi_process: true,
+            versions: true,
+            multi_tree_commit: true,
+            page_size: PAGE_SIZE,
+            key_len_max: engine::KEY_LEN_MAX,
+            commit_len_max: COMMIT_LEN_MAX,
+            push_wait: false,
+        };
+        Ok(Arc::new(Lmdb { store, capabilities, read_only: options.read_only }))
+    }
+
+    /// The random id that the store was made with.
+    pub fn store_id(&self) -> &str {
+        &self.store.directory.store_id
+    }
+
+    /// Durable engine transactions since the store was made; concurrent commits share them.
+    pub fn engine_transactions(&self) -> u64 {
+        self.store.engine.transactions()
+    }
+
+    fn refuse_if_read_only(&self) -> Result<()> {
+        if !self.read_only {
+            return Ok(());
+        }
+        let shown = self.store.directory.path.display();
+        Err(Error::read_only(format!("`{shown}` was opened read-only; open it to write")))
+    }
+}
+
+impl Drop for Lmdb {
+    fn drop(&mut self) {
+        // Nobody is left to be told; what a failed flush loses was never promised.
+        let _ = self.store.flush();
+    }
+}
+
+impl Backend for Lmdb {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>> {
+        Ok(Box::new(self.store.snapshot()?))
+    }
+
+    fn write_guard(&self, _conflicts: u32) -> Result<Box<dyn WriteGuard + '_>> {
+        self.refuse_if_read_only()?;
+        Ok(Box::new(self.store.write_guard()?))
+    }
+
+    fn commit(&self, batch: Batch) -> Result<Outcome> {
+        self.refuse_if_read_only()?;
+        batch.check_limits(&self.capabilities)?;
+        self.store.commit(&batch)
+    }
+
+    fn sync(&self, revision: Revision) -> Result<()> {
+        self.store.sync(revision)
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.store.wait(after, timeout)
+    }
+
+    fn stats(&self) -> Result<Vec<(String, String)>> {
+        let engine = self.store.engine.stats()?;
+        let pages_free = engine.pages.saturating_sub(engine.pages_used);
+        let pairs = [
+            ("store id", self.store_id().to_owned()),
+            ("file bytes", engine.file_len.to_string()),
+            ("map bytes", engine.map_len.to_string()),
+            ("engine page bytes", engine.page_len.to_string()),
+            ("engine pages", engine.pages.to_string()),
+            ("engine pages free", pages_free.to_string()),
+            ("engine records", engine.records.to_string()),
+            ("reader slots used", engine.readers.to_string()),
+            ("staged records", self.store.staged_len().to_string()),
+        ];
+        Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// Writes a compact copy, with a store id of its own: it may go another way than this store, so
+    /// no bookmark of this one may be taken for one of the copy.
+    fn backup(&self, target: &Path) -> Result<()> {
+        self.store.flush()?;
+        fs::create_dir(target).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::already_exists(format!(
+                "backup: `{}` exists; name a new directory",
+                target.display()
+            )),
+            _ => io_error("backup: cannot create", target, error),
+        })?;
+        // The marker comes last: an unfinished copy is not taken for a store.
+        let copied = self
+            .store
+            .engine
+            .copy_to(&target.join(DATA_FILE))
+            .and_then(|()| sync_dir(target))
+            .and_then(|()| Directory::adopt(target))
+            .and_then(|()| sync_parent(target));
+        if copied.is_err() {
+            let _ = fs::remove_dir_all(target);
+        }
+        copied
+    }
+}

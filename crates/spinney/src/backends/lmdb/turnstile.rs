@@ -1,0 +1,94 @@
+//! The writer's lock between processes, taken through a turnstile so that none of them starves.
+//!
+//! A process first takes the queue's lock, then the writer's, then gives the queue's back: who
+//! waits for the writer holds the queue, and who releases the writer must queue again. The locks
+//! are advisory (`flock`) and the system releases them when a process dies.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use spinney_core::Result;
+
+use super::directory::{QUEUE_LOCK, WRITER_LOCK, open_lock};
+use super::engine::io_error;
+
+/// How long a process keeps the lock before it looks whether another one waits.
+const KEEP: Duration = Duration::from_millis(10);
+
+/// This process's share in the locks.
+pub struct Turnstile {
+    queue: File,
+    writer: File,
+    holds: Mutex<Holds>,
+}
+
+struct Holds {
+    count: usize,
+    since: Instant,
+}
+
+/// Keeps other processes from writing until it is dropped.
+pub struct Hold(Arc<Turnstile>);
+
+impl Turnstile {
+    /// Opens the lock files in `dir`.
+    pub fn open(dir: &Path) -> Result<Arc<Turnstile>> {
+        Ok(Arc::new(Turnstile {
+            queue: open_lock(&dir.join(QUEUE_LOCK))?,
+            writer: open_lock(&dir.join(WRITER_LOCK))?,
+            holds: Mutex::new(Holds { count: 0, since: Instant::now() }),
+        }))
+    }
+
+    /// Waits until this process has the lock, and keeps it while the answer lives.
+    pub fn hold(self: &Arc<Self>) -> Result<Hold> {
+        let mut holds = self.holds();
+        if holds.count == 0 {
+            self.take().map_err(|error| io_error("cannot lock", Path::new(WRITER_LOCK), error))?;
+            holds.since = Instant::now();
+        }
+        holds.count += 1;
+        Ok(Hold(Arc::clone(self)))
+    }
+
+    /// Whether this process has had the lock for a while and another one waits for it.
+    pub fn is_owed(&self) -> bool {
+        let holds = self.holds();
+        if holds.count == 0 || holds.since.elapsed() < KEEP {
+            return false;
+        }
+        match self.queue.try_lock() {
+            Ok(()) => {
+                let _ = self.queue.unlock();
+                false
+            }
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(_)) => false,
+        }
+    }
+
+    fn take(&self) -> std::io::Result<()> {
+        self.queue.lock()?;
+        let taken = self.writer.lock();
+        self.queue.unlock()?;
+        taken
+    }
+
+    fn holds(&self) -> MutexGuard<'_, Holds> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut holds = self.0.holds();
+        holds.count -= 1;
+        if holds.count == 0 {
+            // It fails only for a bad descriptor, and the system releases the lock at the latest
+            // when the process ends.
+            let _ = self.0.writer.unlock();
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Reading one state of a store.
+
+use spinney_core::backend::{self, Revision};
+use spinney_core::check::{Report, check_snapshot};
+use spinney_core::limits::KEY_LEN_MAX;
+use spinney_core::node::{self, LongForm, Node};
+use spinney_core::path;
+use spinney_core::value::ValueBuilder;
+use spinney_core::view::{Cursor, Slot, View};
+use spinney_core::{Container, Error, Key, Result, Scalar, Value, Visitor};
+
+/// One consistent state of a store; it stays as it is while others write.
+pub struct Snapshot {
+    snapshot: Box<dyn backend::Snapshot>,
+    key_len_max: usize,
+}
+
+/// The kind of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// JSON `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Number,
+    /// A text.
+    String,
+    /// Bytes.
+    Bytes,
+    /// A map.
+    Map,
+    /// A list.
+    List,
+}
+
+impl NodeKind {
+    /// The kind in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            NodeKind::Null => "null",
+            NodeKind::Bool => "bool",
+            NodeKind::Number => "number",
+            NodeKind::String => "string",
+            NodeKind::Bytes => "bytes",
+            NodeKind::Map => "map",
+            NodeKind::List => "list",
+        }
+    }
+}
+
+/// A member of a container, as [`Snapshot::list`] gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The path segment: a key or a position.
+    pub segment: String,
+    /// The kind of its node.
+    pub kind: NodeKind,
+}
+
+impl Snapshot {
+    /// A snapshot over a backend's.
+    pub fn new(snapshot: Box<dyn backend::Snapshot>, key_len_max: usize) -> Snapshot {
+        Snapshot { snapshot, key_len_max }
+    }
+
+    /// The nodes of this state.
+    pub fn view(&self) -> View<'_> {
+        View { snapshot: &*self.snapshot, key_len_max: self.key_len_max }
+    }
+
+    /// The revision that this state is.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn revision(&self) -> Result<Revision> {
+        self.snapshot.revision()
+    }
+
+    /// The value at a path with all below it; `None` when there is none.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a malformed path, `Corrupted` for damage.
+    ///
+    /// # Complexity
+    /// O(d log n) for depth d, and the size of the value.
+    pub fn get(&self, path: &str) -> Result<Option<Value>> {
+        let Some(slot) = self.view().resolve(path)? else { return Ok(None) };
+        match slot.read()?.node {
+            Node::Scalar(scalar) => Ok(Some(scalar_value(scalar))),
+            _ => {
+                let mut builder = ValueBuilder::default();
+                self.walk(path, &slot, &mut builder)?;
+                Ok(builder.finish())
+            }
+        }
+    }
+
+    fn walk(
+        &self,
+        path: &str,
+        slot: &Slot<'_>,
+        visitor: &mut (impl Visitor + ?Sized),
+    ) -> Result<()> {
+        let slot = Slot::owned(slot.tree, slot.encoded());
+        self.view().walk(&slot, visitor).map_err(|error| match error.kind() {
+            spinney_core::ErrorKind::Corrupted => error.at(path::Display(path)),
+            _ => error,
+        })
+    }
+
+    /// Drives a visitor over the node at a path; false when there is none.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`], and the visitor's.
+    pub fn visit(&self, path: &str, visitor: &mut (impl Visitor + ?Sized)) -> Result<bool> {
+        match self.view().resolve(path)? {
+            None => Ok(false),
+            Some(slot) => self.walk(path, &slot, visitor).map(|()| true),
+        }
+    }
+
+    /// The kind of the node at a path; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn kind(&self, path: &str) -> Result<Option<NodeKind>> {
+        let view = self.view();
+        view.resolve(path)?.map(|slot| kind_of(&view, &slot)).transpose()
+    }
+
+    /// How many members the container at a path has; `None` when there is none or it is a scalar.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    ///
+    /// # Complexity
+    /// That of the path.
+    pub fn count(&self, path: &str) -> Result<Option<u64>> {
+        let view = self.view();
+        match view.resolve(path)? {
+            None => Ok(None),
+            Some(slot) => view.count(&slot),
+        }
+    }
+
+    /// The metadata of a node, in the order of the names; `None` when there is no node.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn meta(&self, path: &str) -> Result<Option<Vec<(String, String)>>> {
+        let Some(slot) = self.view().resolve(path)? else { return Ok(None) };
+        let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let entries: Option<Vec<_>> =
+            node::meta_entries(slot.read()?.meta).map(|entry| entry.map(own)).collect();
+        entries.map(Some).ok_or_else(|| Error::corrupted("stored metadata does not read"))
+    }
+
+    /// Members of the container at a path, in order, from a key or position on; `None` when there
+    /// is no node.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the node is a scalar, or `from` is no position of a list.
+    ///
+    /// # Complexity
+    /// O(log n) to `from`, then the members.
+    pub fn list(
+        &self,
+        path: &str,
+        from: Option<&str>,
+        limit: Option<u64>,
+    ) -> Result<Option<Vec<Member>>> {
+        let mut members = Vec::new();
+        let listed = self.list_with(path, from, limit, &mut |member| {
+            members.push(member);
+            Ok(())
+        })?;
+        Ok(listed.then_some(members))
+    }
+
+    /// As [`Snapshot::list`], handing members over one by one; false when there is no node.
+    ///
+    /// # Errors
+    /// As [`Snapshot::list`], and those of `found`.
+    pub fn list_with(
+        &self,
+        path: &str,
+        from: Option<&str>,
+        limit: Option<u64>,
+        found: &mut dyn FnMut(Member) -> Result<()>,
+    ) -> Result<bool> {
+        let view = self.view();
+        let Some(slot) = view.resolve(path)? else { return Ok(false) };
+        let Some((mut cursor, mut position)) = cursor_from(&view, &slot, from)? else {
+            return Err(Error::invalid_input(format!(
+                "list {}: it is a {}, not a map or list",
+                path::Display(path),
+                kind_of(&view, &slot)?.name()
+            )));
+        };
+        let mut buffer = Vec::new();
+        let mut left = limit.unwrap_or(u64::MAX);
+        while left > 0 && cursor.advance()? {
+            let segment = match cursor.container() {
+                Container::Map => cursor.key(&mut buffer)?.to_string(),
+                Container::List => position.to_string(),
+            };
+            found(Member { segment, kind: kind_of(&view, &cursor.slot()?)? })?;
+            position += 1;
+            left -= 1;
+        }
+        Ok(true)
+    }
+
+    /// Reads every node and record and tells what is damaged or left over.
+    ///
+    /// # Errors
+    /// Only when the backend cannot be read at all.
+    pub fn check(&self) -> Result<Report> {
+        check_snapshot(self.view())
+    }
+}
+
+fn cursor_from<'s>(
+    view: &View<'s>,
+    slot: &Slot<'s>,
+    from: Option<&str>,
+) -> Result<Option<(Cursor<'s>, u64)>> {
+    let Some(from) = from else {
+        return Ok(view.cursor(slot)?.map(|cursor| (cursor, 0)));
+    };
+    if from.len() > KEY_LEN_MAX {
+        return Err(Error::limit_exceeded(format!(
+            "a key has {} bytes; at most {KEY_LEN_MAX}",
+            from.len()
+        )));
+    }
+    let mut key = Vec::new();
+    Key::new(from).encode(&mut key);
+    if let Some(cursor) = view.cursor_from_key(slot, &key)? {
+        return Ok(Some((cursor, 0)));
+    }
+    let position = path::position(from);
+    match view.cursor_from_position(slot, position.unwrap_or(0))? {
+        None => Ok(None),
+        Some(cursor) => match position {
+            Some(position) => Ok(Some((cursor, position))),
+            None => Err(Error::invalid_input(format!(
+                "`{from}` is no position of a list; write a number"
+            ))),
+        },
+    }
+}
+
+fn kind_of(view: &View<'_>, slot: &Slot<'_>) -> Result<NodeKind> {
+    Ok(match slot.read()?.node {
+        Node::Scalar(Scalar::Null) => NodeKind::Null,
+        Node::Scalar(Scalar::Bool(_)) => NodeKind::Bool,
+        Node::Scalar(Scalar::Number(_)) => NodeKind::Number,
+        Node::Scalar(Scalar::String(_)) => NodeKind::String,
+        Node::Scalar(Scalar::Bytes(_)) => NodeKind::Bytes,
+        Node::Long(long) if long.form == LongForm::Bytes => NodeKind::Bytes,
+        Node::Long(_) => NodeKind::String,
+        Node::Inline(Container::Map, _) | Node::Paged(Container::Map, _) => NodeKind::Map,
+        Node::Inline(Container::List, _) | Node::Paged(Container::List, _) => NodeKind::List,
+        Node::Tree(tree) => match view.tree_root(tree)? {
+            Some(root) if !matches!(root.read()?.node, Node::Tree(_)) => {
+                return kind_of(view, &root);
+            }
+            _ => return Err(Error::corrupted(format!("the root of tree {tree} is missing"))),
+        },
+    })
+}
+
+fn scalar_value(scalar: Scalar<'_>) -> Value {
+    match scalar {
+        Scalar::Null => Value::Null,
+        Scalar::Bool(value) => Value::Bool(value),
+        Scalar::Number(number) => Value::Number(number.to_owned()),
+        Scalar::String(text) => Value::String(text.text.to_owned()),
+        Scalar::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
+    }
+}

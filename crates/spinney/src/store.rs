@@ -1,0 +1,309 @@
+//! Opening stores by URL, and reading and writing them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use spinney_core::backend::{Backend, Capabilities, Revision};
+use spinney_core::diff::Diff;
+use spinney_core::reclaim;
+use spinney_core::scratch::{MemoryScratch, Scratch};
+use spinney_core::transaction::Transaction;
+use spinney_core::{Error, ErrorKind, Memory, Result};
+
+use crate::file_scratch::FileScratch;
+use crate::janitor::Janitor;
+use crate::snapshot::Snapshot;
+
+/// Conflicts after which a write gives up.
+const CONFLICTS_MAX: u32 = 64;
+
+/// What a commit has survived when it is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Everything, power loss included: it is synced.
+    #[default]
+    Durable,
+    /// Nothing yet: it is visible in this process and synced within 50 ms. A crash may lose the last
+    /// commits, in their order from the end, and never damages the store.
+    None,
+}
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    create: bool,
+    read_only: bool,
+    durability: Durability,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { create: true, read_only: false, durability: Durability::default() }
+    }
+}
+
+impl OpenOptions {
+    /// Creates a store that does not exist, syncs each commit.
+    pub fn new() -> OpenOptions {
+        OpenOptions::default()
+    }
+
+    /// Whether a store that does not exist is made (default: yes).
+    pub fn create(mut self, create: bool) -> OpenOptions {
+        self.create = create;
+        self
+    }
+
+    /// Whether writes are refused (default: no); works where the medium cannot be written.
+    pub fn read_only(mut self, read_only: bool) -> OpenOptions {
+        self.read_only = read_only;
+        self
+    }
+
+    /// What commits survive unless they say otherwise (default: [`Durability::Durable`]).
+    pub fn durability(mut self, durability: Durability) -> OpenOptions {
+        self.durability = durability;
+        self
+    }
+
+    /// Opens a store: `lmdb:DIR`, `memory:`, or just a directory, which is LMDB.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an unknown scheme or a directory that is no store; `NotFound` when it does
+    /// not exist and may not be made; `Corrupted`, `Unsupported` (a newer format), `Io`.
+    pub fn open(&self, url: &str) -> Result<Store> {
+        let (scheme, rest) = match url.split_once(':') {
+            Some((scheme, rest)) if scheme.len() > 1 && scheme.bytes().all(is_scheme_byte) => {
+                (scheme, rest)
+            }
+            _ => ("lmdb", url),
+        };
+        match scheme {
+            "memory" if rest.is_empty() => Ok(self.over(Arc::new(Memory::new()), None)),
+            "memory" => Err(Error::invalid_input(format!(
+                "`{url}`: a store in memory has no name; write `memory:`"
+            ))),
+            "lmdb" => self.open_lmdb(Path::new(rest)),
+            _ => Err(Error::invalid_input(format!(
+                "`{url}`: unknown kind of store `{scheme}`; write `lmdb:DIR` or `memory:`"
+            ))),
+        }
+    }
+
+    #[cfg(feature = "lmdb")]
+    fn open_lmdb(&self, dir: &Path) -> Result<Store> {
+        if dir.as_os_str().is_empty() {
+            return Err(Error::invalid_input("`lmdb:` needs a directory; write `lmdb:DIR`"));
+        }
+        let options = crate::backends::lmdb::Options {
+            create: self.create && !self.read_only,
+            read_only: self.read_only,
+        };
+        let backend = crate::backends::lmdb::Lmdb::open(dir, options)?;
+        Ok(self.over(Arc::new(backend), Some(dir.to_owned())))
+    }
+
+    #[cfg(not(feature = "lmdb"))]
+    fn open_lmdb(&self, _dir: &Path) -> Result<Store> {
+        Err(Error::unsupported("this build has no LMDB; build it with the feature `lmdb`"))
+    }
+
+    /// A store over a backend of the caller's; imports that do not fit in memory go to `scratch_dir`.
+    pub fn over(&self, backend: Arc<dyn Backend>, scratch_dir: Option<PathBuf>) -> Store {
+        Store {
+            shared: Arc::new(Shared {
+                backend,
+                janitor: Janitor::default(),
+                durability: self.durability,
+                scratch_dir,
+                process: fastrand::u64(..),
+                commits: AtomicU64::new(0),
+            }),
+        }
+    }
+}
+
+fn is_scheme_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte == b'+'
+}
+
+/// Opens a store, making it when it does not exist: `lmdb:DIR`, `memory:`, or just a directory.
+///
+/// # Errors
+/// As [`OpenOptions::open`].
+pub fn open(url: &str) -> Result<Store> {
+    OpenOptions::new().open(url)
+}
+
+struct Shared {
+    // Dropped first, so that the thread is told before the backend goes.
+    janitor: Janitor,
+    backend: Arc<dyn Backend>,
+    durability: Durability,
+    scratch_dir: Option<PathBuf>,
+    process: u64,
+    commits: AtomicU64,
+}
+
+/// A store of trees. Clones are handles of the same store.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+/// What a write did.
+#[derive(Clone, Debug)]
+pub struct Committed<T> {
+    /// The revision that it made, or the one it read when it changed nothing.
+    pub revision: Revision,
+    /// What changed; empty when nothing did.
+    pub diff: Diff,
+    /// What the closure returned.
+    pub value: T,
+}
+
+impl Store {
+    /// The newest committed state.
+    ///
+    /// A snapshot of this process may see commits that are not yet synced.
+    ///
+    /// # Errors
+    /// `Busy` when all reader slots of all processes are taken; those of the backend.
+    pub fn read(&self) -> Result<Snapshot> {
+        let key_len_max = self.shared.backend.capabilities().key_len_max;
+        Ok(Snapshot::new(self.shared.backend.snapshot()?, key_len_max))
+    }
+
+    /// Makes a change: all of it or, on any error, nothing. The closure runs again when another
+    /// writer came first.
+    ///
+    /// # Errors
+    /// Those of the closure; `ReadOnly`, `Conflict` after 64 tries, `Closed`, `Io`.
+    ///
+    /// # Durability
+    /// As the store was opened. Concurrent durable writes share one sync.
+    pub fn write<T>(
+        &self,
+        edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        self.write_with(self.shared.durability, edit)
+    }
+
+    /// As [`Store::write`], with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn write_with<T>(
+        &self,
+        durability: Durability,
+        mut edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        let shared = &*self.shared;
+        let new_scratch = || shared.new_scratch();
+        for conflicts in 0..CONFLICTS_MAX {
+            let guard = shared.backend.write_guard(conflicts)?;
+            let mut transaction = Transaction::begin(&*shared.backend)?;
+            transaction.set_scratch(&new_scratch);
+            let value = edit(&mut transaction)?;
+            let commit = match transaction.commit(shared.commit_id()) {
+                Err(error) if error.kind() == ErrorKind::Conflict => continue,
+                committed => committed?,
+            };
+            drop(guard);
+            if durability == Durability::Durable && !commit.diff.is_empty() {
+                shared.backend.sync(commit.revision)?;
+            }
+            if commit.reclaims {
+                shared.janitor.wake(&shared.backend, &commit.trees);
+            }
+            return Ok(Committed { revision: commit.revision, diff: commit.diff, value });
+        }
+        Err(Error::conflict(format!("the store changed under {CONFLICTS_MAX} tries of a write")))
+    }
+
+    /// Returns when everything committed so far survives a power failure.
+    ///
+    /// # Errors
+    /// Those of the backend; after a failed sync it refuses writes until it is opened again.
+    pub fn sync(&self) -> Result<()> {
+        let revision = self.shared.backend.snapshot()?.revision()?;
+        self.shared.backend.sync(revision)
+    }
+
+    /// Returns the newest revision as soon as it is above `after`, or when the time is up.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.shared.backend.wait(after, timeout)
+    }
+
+    /// Reclaims everything that was removed, now; returns how many records it deleted.
+    ///
+    /// It also runs by itself, in the background, after each write that removed something.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn reclaim(&self) -> Result<u64> {
+        let trees = spinney_core::check::trees(&*self.shared.backend.snapshot()?)?;
+        let mut deleted = 0;
+        loop {
+            match reclaim::step(&*self.shared.backend, &trees)? {
+                0 => return Ok(deleted),
+                records => deleted += records as u64,
+            }
+        }
+    }
+
+    /// Waits until the background has reclaimed what this handle's writes removed.
+    pub fn wait_until_reclaimed(&self) {
+        self.shared.janitor.wait_until_idle();
+    }
+
+    /// What the backend can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.shared.backend.capabilities()
+    }
+
+    /// Facts about the store, as pairs of name and value.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn stats(&self) -> Result<Vec<(String, String)>> {
+        self.shared.backend.stats()
+    }
+
+    /// Reclaims everything and gives space back to the operating system where the engine can;
+    /// returns the bytes given back.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn compact(&self) -> Result<u64> {
+        self.reclaim()?;
+        self.shared.backend.compact()
+    }
+
+    /// Writes a consistent copy of the live store to `target`, which must not exist.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `Unsupported`, `Io`.
+    pub fn backup(&self, target: &Path) -> Result<()> {
+        self.shared.backend.backup(target)
+    }
+}
+
+impl Shared {
+    fn commit_id(&self) -> u128 {
+        let commit = self.commits.fetch_add(1, Ordering::Relaxed);
+        u128::from(self.process) << 64 | u128::from(commit)
+    }
+
+    fn new_scratch(&self) -> Result<Box<dyn Scratch>> {
+        match &self.scratch_dir {
+            Some(dir) => Ok(Box::new(FileScratch::new(dir)?)),
+            None => Ok(Box::new(MemoryScratch::default())),
+        }
+    }
+}

@@ -1,0 +1,711 @@
+//! The LMDB backend's own behaviour: directories, processes, crashes and full disks.
+//!
+//! Other processes are this binary again, which runs `child` with a role from the environment.
+
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spinney::backend::{Backend, Batch, Change, Outcome, Revision};
+use spinney::backends::lmdb::{Lmdb, Options};
+use spinney::layout::{self, RecordKind};
+use spinney::{Error, ErrorKind};
+
+const CREATE: Options = Options { create: true, read_only: false };
+const EXISTING: Options = Options { create: false, read_only: false };
+const READ_ONLY: Options = Options { create: false, read_only: true };
+
+/// A folder that goes away with the answer: in memory where the system has `/dev/shm`, so that
+/// thousands of syncs measure the code and not the disk.
+fn folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made =
+        if memory.is_dir() { tempfile::TempDir::new_in(memory) } else { tempfile::TempDir::new() };
+    made.expect("a temporary folder")
+}
+
+fn open(dir: &Path) -> Arc<Lmdb> {
+    Lmdb::open(dir, CREATE).expect("a store")
+}
+
+fn refused(dir: &Path, options: Options) -> Error {
+    match Lmdb::open(dir, options) {
+        Ok(_) => panic!("`{}` opened", dir.display()),
+        Err(error) => {
+            assert!(!error.to_string().contains('\n'), "one line: {error}");
+            error
+        }
+    }
+}
+
+fn key(name: u64) -> Vec<u8> {
+    let mut key = layout::prefix(1, RecordKind::Page, 1).to_vec();
+    key.extend_from_slice(&name.to_be_bytes());
+    key
+}
+
+fn put(key: &[u8], value: &[u8]) -> Change {
+    Change::Put(key.into(), value.into())
+}
+
+fn batch_after(base: Revision, mut changes: Vec<Change>) -> Batch {
+    let revision = base + 1;
+    for tree in [0, 1] {
+        changes.push(put(&layout::head_key(tree), &revision.to_be_bytes()));
+    }
+    Batch { bases: vec![(1, base)], revision, changes, ..Batch::default() }
+}
+
+fn commit(lmdb: &Lmdb, changes: Vec<Change>) -> Revision {
+    let _guard = lmdb.write_guard(0).expect("write guard");
+    let base = revision(lmdb);
+    let outcome = lmdb.commit(batch_after(base, changes)).expect("commit");
+    assert_eq!(outcome, Outcome::Committed(base + 1), "nobody commits beside a guard");
+    base + 1
+}
+
+fn commit_and_sync(lmdb: &Lmdb, changes: Vec<Change>) -> Revision {
+    let revision = commit(lmdb, changes);
+    lmdb.sync(revision).expect("sync");
+    revision
+}
+
+fn revision(lmdb: &Lmdb) -> Revision {
+    lmdb.snapshot().expect("snapshot").revision().expect("revision")
+}
+
+fn get(lmdb: &Lmdb, key: &[u8]) -> Option<Vec<u8>> {
+    lmdb.snapshot().expect("snapshot").get(key).expect("get").map(Vec::from)
+}
+
+fn value_of(lmdb: &Lmdb, key: &[u8]) -> u64 {
+    get(lmdb, key).map_or(0, |value| u64::from_be_bytes(value.try_into().expect("8 bytes")))
+}
+
+fn value_count(lmdb: &Lmdb) -> usize {
+    let snapshot = lmdb.snapshot().expect("snapshot");
+    let bounds = (std::ops::Bound::Included(&key(0)[..]), std::ops::Bound::Unbounded);
+    snapshot.range(bounds, spinney::backend::Direction::Forward).expect("range").count()
+}
+
+// Other processes.
+
+const ROLE: &str = "SPINNEY_TEST_ROLE";
+const STORE: &str = "SPINNEY_TEST_STORE";
+
+fn child_command(role: &str, dir: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("the test binary"));
+    command.args(["child", "--exact", "--nocapture", "--test-threads=1"]);
+    command.env(ROLE, role).env(STORE, dir).stdout(Stdio::piped());
+    command
+}
+
+fn start(role: &str, dir: &Path) -> Child {
+    child_command(role, dir).spawn().expect("a child process")
+}
+
+/// What the child says, as it comes.
+fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+    lines.map_while(Result::ok).filter_map(|line| {
+        let (_, words) = line.split_once("said:")?;
+        Some(words.trim().to_owned())
+    })
+}
+
+/// Ends a child without a chance to clean up.
+fn kill(mut child: Child) {
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+}
+
+fn say(words: impl std::fmt::Display) {
+    let mut stdout = std::io::stdout().lock();
+    // Who listened may have heard enough and be about to kill this process.
+    let _ = writeln!(stdout, "said: {words}").and_then(|()| stdout.flush());
+}
+
+#[test]
+fn child() {
+    let (Ok(role), Some(dir)) = (std::env::var(ROLE), std::env::var_os(STORE)) else { return };
+    let dir = PathBuf::from(dir);
+    match role.as_str() {
+        "create" => drop(open(&dir)),
+        "count" => count_up(&open(&dir), 200),
+        "write and sync" => write_for_ever(&open(&dir), true),
+        "write" => write_for_ever(&open(&dir), false),
+        "read" => hold_snapshots(&open(&dir), 1_000),
+        "hog" => hog(&open(&dir)),
+        "read a medium" => read_a_medium(&dir),
+        "fill the disk" => fill_the_disk(&open(&dir)),
+        other => panic!("no role `{other}`"),
+    }
+}
+
+fn count_up(lmdb: &Lmdb, times: u64) {
+    for _ in 0..times {
+        let guard = lmdb.write_guard(0).expect("write guard");
+        let base = revision(lmdb);
+        let sum = value_of(lmdb, &key(0));
+        let batch = batch_after(base, vec![put(&key(0), &(sum + 1).to_be_bytes())]);
+        assert_eq!(lmdb.commit(batch).expect("commit"), Outcome::Committed(base + 1));
+        drop(guard);
+        if sum.is_multiple_of(3) {
+            lmdb.sync(base + 1).expect("sync");
+        }
+    }
+}
+
+/// Commits revision after revision, each with a key of its own.
+fn write_for_ever(lmdb: &Lmdb, is_synced: bool) {
+    loop {
+        let next = revision(lmdb) + 1;
+        commit(lmdb, vec![put(&key(next), &next.to_be_bytes()), put(&key(0), &next.to_be_bytes())]);
+        if is_synced {
+            lmdb.sync(next).expect("sync");
+        }
+        if is_synced || next.is_multiple_of(64) {
+            say(next);
+        }
+    }
+}
+
+fn hold_snapshots(lmdb: &Lmdb, count: usize) {
+    let held: Vec<_> = (0..count).map(|_| lmdb.snapshot().expect("snapshot")).collect();
+    say(held.len());
+    thread::sleep(Duration::from_secs(60));
+}
+
+fn hog(lmdb: &Lmdb) {
+    say("started");
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(60) {
+        commit(lmdb, vec![put(&key(1), b"hog")]);
+    }
+}
+
+#[test]
+fn several_processes_lose_nothing() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let lmdb = open(&dir);
+    let mut children: Vec<Child> = (0..3).map(|_| start("count", &dir)).collect();
+    count_up(&lmdb, 200);
+    lmdb.sync(revision(&lmdb)).expect("sync");
+    for child in &mut children {
+        assert!(child.wait().expect("wait").success());
+    }
+    assert_eq!(value_of(&lmdb, &key(0)), 800);
+    assert_eq!(revision(&lmdb), 800);
+}
+
+#[test]
+fn a_busy_process_lets_another_one_write() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let lmdb = open(&dir);
+    let mut hog = start("hog", &dir);
+    assert!(said(&mut hog).next().is_some());
+    for _ in 0..10 {
+        commit_and_sync(&lmdb, vec![put(&key(2), b"guest")]);
+    }
+    kill(hog);
+}
+
+#[test]
+fn waiting_sees_commits_of_other_processes() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let lmdb = open(&dir);
+    let mut child = start("count", &dir);
+    assert!(lmdb.wait(0, Duration::from_secs(60)).expect("wait") > 0);
+    assert!(child.wait().expect("wait").success());
+    assert_eq!(lmdb.wait(199, Duration::from_secs(60)).expect("wait"), 200);
+}
+
+#[test]
+fn synced_commits_survive_a_killed_writer() {
+    for round in 0..20 {
+        let folder = folder();
+        let dir = folder.path().join("store");
+        drop(open(&dir));
+        let mut child = start("write and sync", &dir);
+        let last = said(&mut child).take(5 + round * 7).last().expect("a synced commit");
+        kill(child);
+        check_history(&open(&dir), last.parse().expect("a revision"));
+    }
+}
+
+#[test]
+fn a_killed_writer_that_never_syncs_leaves_one_revision() {
+    for round in 0..20 {
+        let folder = folder();
+        let dir = folder.path().join("store");
+        drop(open(&dir));
+        let mut child = start("write", &dir);
+        assert!(said(&mut child).take(1 + round * 20).last().is_some());
+        kill(child);
+        let lmdb = open(&dir);
+        check_history(&lmdb, 0);
+        let reached = revision(&lmdb);
+        assert_eq!(commit_and_sync(&lmdb, vec![put(&key(0), b"01234567")]), reached + 1);
+    }
+}
+
+/// Every revision up to the head left its key, and none above it did.
+fn check_history(lmdb: &Lmdb, synced: Revision) {
+    let head = revision(lmdb);
+    assert!(head >= synced, "revision {synced} was synced and {head} is left");
+    for revision in 1..=head {
+        assert_eq!(value_of(lmdb, &key(revision)), revision, "of {head}");
+    }
+    assert_eq!(get(lmdb, &key(head + 1)), None);
+    assert_eq!(value_of(lmdb, &key(0)), head);
+}
+
+#[test]
+fn slots_of_dead_readers_are_freed() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let lmdb = open(&dir);
+    let mut child = start("read", &dir);
+    assert_eq!(said(&mut child).next().as_deref(), Some("1000"));
+    let mut held = Vec::new();
+    let full = loop {
+        match lmdb.snapshot() {
+            Ok(snapshot) => held.push(snapshot),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::Busy, "{full}");
+    assert!(held.len() < 100);
+    kill(child);
+    for _ in 0..100 {
+        held.push(lmdb.snapshot().expect("a dead reader's slot"));
+    }
+}
+
+// Sharing within a process.
+
+#[test]
+fn concurrent_commits_share_syncs() {
+    const THREADS: u64 = 8;
+    const ROUNDS: u64 = 100;
+    let folder = folder();
+    let lmdb = open(&folder.path().join("store"));
+    let before = lmdb.engine_transactions();
+    let all = Barrier::new(THREADS as usize);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (lmdb, all) = (&lmdb, &all);
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let revision = commit(lmdb, vec![put(&key(thread), &round.to_be_bytes())]);
+                    all.wait();
+                    lmdb.sync(revision).expect("sync");
+                    all.wait();
+                }
+            });
+        }
+    });
+    let transactions = lmdb.engine_transactions() - before;
+    println!("{} commits took {transactions} engine transactions", THREADS * ROUNDS);
+    assert_eq!(revision(&lmdb), THREADS * ROUNDS);
+    assert!(transactions < THREADS * ROUNDS / 2);
+}
+
+#[test]
+fn what_nobody_syncs_is_written_soon() {
+    let folder = folder();
+    let lmdb = open(&folder.path().join("store"));
+    for _ in 0..3 {
+        let before = lmdb.engine_transactions();
+        commit(&lmdb, vec![put(&key(1), b"1")]);
+        let began = Instant::now();
+        while lmdb.engine_transactions() == before {
+            assert!(began.elapsed() < Duration::from_secs(60), "nobody wrote it");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn snapshots_are_one_state_while_flushes_run() {
+    let folder = folder();
+    let lmdb = open(&folder.path().join("store"));
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for i in 1..=3_000_u64 {
+                let mut changes =
+                    vec![put(&key(1), &i.to_be_bytes()), put(&key(2), &i.to_be_bytes())];
+                if i.is_multiple_of(500) {
+                    // Too big to be staged.
+                    changes.extend((0..400).map(|n| put(&key(1_000 + n), &[7; 4_000])));
+                }
+                commit(&lmdb, changes);
+            }
+            ended.store(true, Ordering::SeqCst);
+        });
+        scope.spawn(|| {
+            while !ended.load(Ordering::SeqCst) {
+                lmdb.sync(revision(&lmdb)).expect("sync");
+            }
+        });
+        while !ended.load(Ordering::SeqCst) {
+            let snapshot = lmdb.snapshot().expect("snapshot");
+            let head = snapshot.revision().expect("revision");
+            for name in [1, 2] {
+                let value = snapshot.get(&key(name)).expect("get").map(Vec::from);
+                assert_eq!(value, (head > 0).then(|| head.to_be_bytes().to_vec()));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_store_opens_once_and_again() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let (first, second) = (open(&dir), open(&folder.path().join(".").join("store")));
+    commit(&first, vec![put(&key(1), b"1")]);
+    assert_eq!(get(&second, &key(1)).as_deref(), Some(&b"1"[..]), "one engine, one staging");
+    let held = first.snapshot().expect("snapshot");
+    drop((first, second));
+    let again = open(&dir);
+    assert_eq!(revision(&again), 1);
+    assert_eq!(held.revision().expect("revision"), 1, "a snapshot outlives the handle");
+    drop((held, again));
+    thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let dir = &dir;
+            scope.spawn(move || {
+                for i in 0..50_u64 {
+                    commit(&open(dir), vec![put(&key(thread), &i.to_be_bytes())]);
+                }
+            });
+        }
+    });
+    assert_eq!(revision(&open(&dir)), 201, "dropping a handle flushes");
+}
+
+// Directories.
+
+#[test]
+fn a_new_store_is_small_and_tidy() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let lmdb = open(&dir);
+    assert!(fs::metadata(dir.join("data.mdb")).expect("metadata").len() < 100_000);
+    let stats = lmdb.stats().expect("stats");
+    assert!(stats.iter().any(|(name, value)| name == "store id" && value.len() == 32), "{stats:?}");
+    let names: BTreeSet<String> = fs::read_dir(&dir)
+        .expect("list")
+        .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    let expected = ["data.mdb", "lock.mdb", "queue.lock", "spinney", "writer.lock"];
+    assert_eq!(names, expected.map(String::from).into());
+}
+
+#[test]
+fn what_is_not_a_store_is_refused() {
+    let folder = folder();
+    let root = folder.path();
+    let missing = refused(&root.join("none"), EXISTING);
+    assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
+    assert!(!root.join("none").exists());
+    let orphan = refused(&root.join("no/parent"), CREATE);
+    assert_eq!(orphan.kind(), ErrorKind::Io, "{orphan}");
+
+    fs::create_dir(root.join("empty")).expect("mkdir");
+    assert_eq!(refused(&root.join("empty"), EXISTING).kind(), ErrorKind::NotFound);
+    drop(open(&root.join("empty")));
+
+    fs::write(root.join("file"), "text").expect("write");
+    fs::create_dir(root.join("foreign")).expect("mkdir");
+    fs::write(root.join("foreign/data.mdb"), "another program's").expect("write");
+    for name in ["file", "foreign"] {
+        for options in [CREATE, EXISTING, READ_ONLY] {
+            let error = refused(&root.join(name), options);
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            assert!(error.to_string().contains("is not a spinney store"), "{error}");
+        }
+    }
+    let untouched = fs::read_to_string(root.join("foreign/data.mdb")).expect("read");
+    assert_eq!(untouched, "another program's");
+}
+
+#[test]
+fn markers_of_others_are_refused() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    drop(open(&dir));
+    let marker = dir.join("spinney");
+    let text = fs::read_to_string(&marker).expect("read");
+    let with = |from: &str, to: &str| {
+        assert!(text.contains(from), "{text}");
+        fs::write(&marker, text.replace(from, to)).expect("write");
+        refused(&dir, EXISTING)
+    };
+    let newer = with("format: 1", "format: 7");
+    assert_eq!(newer.kind(), ErrorKind::Unsupported);
+    assert!(newer.to_string().contains("format 7"), "{newer}");
+    assert!(newer.to_string().contains("up to 1"), "{newer}");
+    let other = with("backend: lmdb", "backend: fjall");
+    assert_eq!(other.kind(), ErrorKind::InvalidInput, "{other}");
+    assert_eq!(with("state: ready", "state: odd").kind(), ErrorKind::Corrupted);
+    fs::write(&marker, "no marker at all").expect("write");
+    assert_eq!(refused(&dir, EXISTING).kind(), ErrorKind::InvalidInput);
+    fs::write(&marker, &text).expect("write");
+    drop(Lmdb::open(&dir, EXISTING).expect("the marker is whole again"));
+}
+
+#[test]
+fn a_damaged_file_is_found_when_it_is_opened() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let lmdb = open(&dir);
+    commit_and_sync(&lmdb, (0..1_000).map(|i| put(&key(i), &[i as u8; 1_000])).collect());
+    drop(lmdb);
+    let file = dir.join("data.mdb");
+    let whole = fs::read(&file).expect("read");
+    for len in [whole.len() - 1, whole.len() - 4_096, whole.len() / 2, 8_192, 8_191, 100, 0] {
+        fs::write(&file, &whole[..len]).expect("write");
+        for options in [CREATE, EXISTING, READ_ONLY] {
+            let error = refused(&dir, options);
+            assert_eq!(error.kind(), ErrorKind::Corrupted, "{len}: {error}");
+            assert!(error.to_string().contains("data.mdb"), "{error}");
+        }
+        assert_eq!(fs::metadata(&file).expect("metadata").len(), len as u64, "left as it was");
+    }
+    fs::write(&file, vec![0x55; whole.len()]).expect("write");
+    assert_eq!(refused(&dir, EXISTING).kind(), ErrorKind::Corrupted);
+    fs::remove_file(&file).expect("remove");
+    assert_eq!(refused(&dir, CREATE).kind(), ErrorKind::Corrupted, "a loss is no new store");
+    fs::write(&file, &whole).expect("write");
+    assert_eq!(value_count(&open(&dir)), 1_000);
+}
+
+/// Pages that were allocated and freed in one transaction are never written.
+#[test]
+fn a_file_without_its_free_last_pages_is_whole() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut shorter = 0;
+    for round in 0..100_u64 {
+        let lmdb = open(&dir);
+        let first = round * 1_000;
+        let count = random.u64(300..600);
+        let mut changes: Vec<_> =
+            (first..first + count).map(|i| put(&key(i), &[1; 4_000])).collect();
+        changes.extend((first + 20..first + count).map(|i| Change::Delete(key(i).into())));
+        commit_and_sync(&lmdb, changes);
+        let stats = lmdb.stats().expect("stats");
+        let number = |name: &str| -> u64 {
+            let (_, value) = stats.iter().find(|(found, _)| found == name).expect("a fact");
+            value.parse().expect("a number")
+        };
+        if number("file bytes") < number("engine pages") * number("engine page bytes") {
+            shorter += 1;
+        }
+    }
+    println!("{shorter} of 100 files were shorter than their last page");
+    assert_eq!(value_count(&open(&dir)), 2_000);
+}
+
+#[test]
+fn a_killed_creation_can_be_repeated() {
+    for round in 0..40_u64 {
+        let folder = folder();
+        let dir = folder.path().join("store");
+        let child = start("create", &dir);
+        thread::sleep(Duration::from_micros(1_000 + 150 * round));
+        kill(child);
+        commit_and_sync(&open(&dir), vec![put(&key(1), b"1")]);
+    }
+}
+
+#[test]
+fn each_state_of_a_creation_can_be_repeated() {
+    let folder = folder();
+    let whole = folder.path().join("whole");
+    drop(open(&whole));
+    let text = fs::read_to_string(whole.join("spinney")).expect("read");
+    let creating = text.replace("state: ready", "state: creating");
+    let states: [&[(&str, &str)]; 5] = [
+        &[("queue.lock", "")],
+        &[("queue.lock", ""), ("spinney.new", "form")],
+        &[("queue.lock", ""), ("spinney", &creating)],
+        &[("queue.lock", ""), ("spinney", &creating), ("data.mdb", "half"), ("lock.mdb", "")],
+        &[("queue.lock", ""), ("spinney", &creating), ("spinney.new", &text), ("data.mdb", "")],
+    ];
+    for (i, files) in states.iter().enumerate() {
+        let dir = folder.path().join(format!("state{i}"));
+        fs::create_dir(&dir).expect("mkdir");
+        for (name, text) in *files {
+            fs::write(dir.join(name), text).expect("write");
+        }
+        assert_eq!(refused(&dir, EXISTING).kind(), ErrorKind::NotFound);
+        commit_and_sync(&open(&dir), vec![put(&key(1), b"1")]);
+        assert_eq!(revision(&open(&dir)), 1);
+    }
+}
+
+#[test]
+fn a_store_is_created_once_by_many() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let mut children: Vec<Child> = (0..4).map(|_| start("count", &dir)).collect();
+    for child in &mut children {
+        assert!(child.wait().expect("wait").success());
+    }
+    assert_eq!(value_of(&open(&dir), &key(0)), 800);
+}
+
+#[test]
+fn read_only_reads() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    assert_eq!(refused(&dir, READ_ONLY).kind(), ErrorKind::NotFound);
+    commit_and_sync(&open(&dir), vec![put(&key(1), b"1")]);
+    let reader = Lmdb::open(&dir, READ_ONLY).expect("a reader");
+    assert_eq!(get(&reader, &key(1)).as_deref(), Some(&b"1"[..]));
+    let batch = batch_after(1, vec![put(&key(1), b"2")]);
+    assert_eq!(reader.commit(batch).expect_err("refused").kind(), ErrorKind::ReadOnly);
+    assert_eq!(reader.write_guard(0).err().expect("refused").kind(), ErrorKind::ReadOnly);
+    assert_eq!(refused(&dir, EXISTING).kind(), ErrorKind::Busy, "this process reads only");
+    let mut child = start("count", &dir);
+    assert!(reader.wait(1, Duration::from_secs(60)).expect("wait") > 1);
+    assert!(child.wait().expect("wait").success());
+    drop(reader);
+    let writer = open(&dir);
+    let reader = Lmdb::open(&dir, READ_ONLY).expect("a reader of the same store");
+    assert_eq!(commit(&writer, vec![put(&key(1), b"3")]), 202);
+    assert_eq!(get(&reader, &key(1)).as_deref(), Some(&b"3"[..]));
+    assert_eq!(reader.write_guard(0).err().expect("refused").kind(), ErrorKind::ReadOnly);
+}
+
+/// On a mount of its own that is read-only, in a process that a shell gives such a mount.
+#[test]
+fn a_read_only_medium_reads() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    commit_and_sync(&open(&dir), vec![put(&key(1), b"medium")]);
+    fs::remove_file(dir.join("lock.mdb")).expect("remove");
+    let child = child_command("read a medium", &dir);
+    let mut shell = Command::new("unshare");
+    let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+    shell.args(["-m", "sh", "-c", script]).arg(&dir).arg(child.get_program());
+    shell.args(child.get_args()).env(ROLE, "read a medium").env(STORE, &dir);
+    match shell.output() {
+        Ok(output) if String::from_utf8_lossy(&output.stdout).contains("said: medium") => {}
+        Ok(output) if !String::from_utf8_lossy(&output.stdout).contains("running 1 test") => {
+            println!("skipped: no read-only mount: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(output) => panic!("{output:?}"),
+        Err(error) => println!("skipped: no read-only mount: {error}"),
+    }
+}
+
+fn read_a_medium(dir: &Path) {
+    let writer = refused(dir, EXISTING);
+    assert_eq!(writer.kind(), ErrorKind::ReadOnly, "{writer}");
+    let reader = Lmdb::open(dir, READ_ONLY).expect("a reader");
+    say(String::from_utf8_lossy(&get(&reader, &key(1)).expect("a value")));
+}
+
+#[test]
+fn a_backup_is_a_store_of_its_own() {
+    let folder = folder();
+    let (dir, target) = (folder.path().join("store"), folder.path().join("copy"));
+    let lmdb = open(&dir);
+    commit_and_sync(&lmdb, (0..500).map(|i| put(&key(i), &[1; 1_000])).collect());
+    commit_and_sync(&lmdb, vec![Change::DeleteRange(key(10).into(), key(500).into())]);
+    commit(&lmdb, vec![put(&key(1), b"staged")]);
+    lmdb.backup(&target).expect("backup");
+    let again = lmdb.backup(&target).expect_err("the target exists");
+    assert_eq!(again.kind(), ErrorKind::AlreadyExists, "{again}");
+    commit(&lmdb, vec![put(&key(1), b"later")]);
+    let copy = Lmdb::open(&target, EXISTING).expect("the copy");
+    assert_eq!((revision(&copy), value_count(&copy)), (3, 10));
+    assert_eq!(get(&copy, &key(1)).as_deref(), Some(&b"staged"[..]));
+    assert_ne!(copy.store_id(), lmdb.store_id());
+    let len = |dir: &Path| fs::metadata(dir.join("data.mdb")).expect("metadata").len();
+    assert!(len(&target) < len(&dir) / 4, "the copy is compact");
+    assert_eq!(commit_and_sync(&copy, vec![put(&key(2), b"own way")]), 4);
+}
+
+#[test]
+fn lock_files_that_went_missing_are_made_again() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    commit_and_sync(&open(&dir), vec![put(&key(1), b"1")]);
+    for name in ["lock.mdb", "queue.lock", "writer.lock"] {
+        fs::remove_file(dir.join(name)).expect("remove");
+    }
+    assert_eq!(commit_and_sync(&open(&dir), vec![put(&key(1), b"2")]), 2);
+    let garbage = OpenOptions::new().write(true).open(dir.join("lock.mdb"));
+    garbage.and_then(|mut file| file.write_all(&[0xAA; 8_192])).expect("write");
+    assert_eq!(commit_and_sync(&open(&dir), vec![put(&key(1), b"3")]), 3);
+}
+
+// Full disks.
+
+/// Under a limit of the file's size: commits until a sync fails, then checks what the contract says.
+fn fill_the_disk(lmdb: &Lmdb) {
+    let mut synced = 0;
+    let failed = loop {
+        let next = synced + 1;
+        let changes = (0..10).map(|i| put(&key(next * 10 + i), &[1; 4_000])).collect();
+        let outcome = lmdb.commit(batch_after(synced, changes)).expect("commit");
+        assert_eq!(outcome, Outcome::Committed(next));
+        match lmdb.sync(next) {
+            Ok(()) => synced = next,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(failed.kind(), ErrorKind::Io, "{failed}");
+    assert_eq!(revision(lmdb), synced, "reads stay at the last durable state");
+    assert_eq!(get(lmdb, &key((synced + 1) * 10)), None);
+    assert_eq!(get(lmdb, &key(synced * 10)), Some(vec![1; 4_000]));
+    let batch = batch_after(synced, vec![put(&key(1), b"1")]);
+    let refused = lmdb.commit(batch).expect_err("refused");
+    assert_eq!(refused.kind(), ErrorKind::Closed, "{refused}");
+    assert_eq!(lmdb.write_guard(0).err().expect("refused").kind(), ErrorKind::Closed);
+    assert_eq!(lmdb.sync(synced + 1).expect_err("lost").kind(), ErrorKind::Io);
+    lmdb.sync(synced).expect("this one is durable");
+    say(format_args!("{synced} {failed}"));
+}
+
+#[test]
+fn a_full_disk_refuses_writes_and_loses_nothing() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    drop(open(&dir));
+    // The limit's signal must be ignored before the process starts; a shell can do that.
+    let child = child_command("fill the disk", &dir);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 4000 && exec \"$0\" \"$@\""]);
+    shell.arg(child.get_program()).args(child.get_args());
+    shell.env(ROLE, "fill the disk").env(STORE, &dir).stdout(Stdio::piped());
+    let mut child = match shell.spawn() {
+        Ok(child) => child,
+        Err(error) => return println!("skipped: no shell to limit the file's size: {error}"),
+    };
+    let words: Vec<String> = said(&mut child).collect();
+    assert!(child.wait().expect("wait").success(), "the child's checks: {words:?}");
+    let words = words.first().expect("the child's words");
+    println!("full disk: {words}");
+    let synced: Revision = words.split(' ').next().expect("a word").parse().expect("a revision");
+    assert!(synced > 3);
+    let lmdb = open(&dir);
+    assert_eq!(revision(&lmdb), synced);
+    assert_eq!(commit_and_sync(&lmdb, vec![put(&key(1), b"again")]), synced + 1);
+}
