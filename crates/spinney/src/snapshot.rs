@@ -191,7 +191,9 @@ impl Snapshot {
     ) -> Result<bool> {
         let view = self.view();
         let Some(slot) = view.resolve(path)? else { return Ok(false) };
-        let Some((mut cursor, mut position)) = cursor_from(&view, &slot, from)? else {
+        let from = cursor_from(&view, &slot, from)
+            .map_err(|error| error.at(format_args!("list {}", path::Display(path))))?;
+        let Some((mut cursor, mut position)) = from else {
             return Err(Error::invalid_input(format!(
                 "list {}: it is a {}, not a map or list",
                 path::Display(path),
