@@ -938,9 +938,9 @@ impl<'b> Transaction<'b> {
         let work = &mut self.edits.nodes[parent];
         work.changed = true;
         let Body::List(list) = &mut work.body else { unreachable!("it is a list") };
-        list.moved |= id.is_some();
         let id = match id {
             Some(id) => {
+                list.moved.insert(id);
                 list.next_id = list.next_id.max(id + 1);
                 id
             }
