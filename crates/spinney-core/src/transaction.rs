@@ -152,7 +152,8 @@ impl<'b> Transaction<'b> {
     pub fn count(&self, path: &str) -> Result<Option<u64>> {
         match self.found(path)? {
             None => Ok(None),
-            Some(found) => read::count(&self.edits, &self.pending.view(), &found),
+            Some(found) => read::count(&self.edits, &self.pending.view(), &found)
+                .map_err(|error| error.at(Display(path))),
         }
     }
 
