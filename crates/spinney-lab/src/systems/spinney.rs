@@ -266,6 +266,16 @@ impl System for Store {
         })
     }
 
+    fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect> {
+        self.write(|transaction, path| {
+            for new in new..new + count {
+                write_element_path(after + 1, path);
+                transaction.insert(path, &entry(new))?;
+            }
+            Ok(())
+        })
+    }
+
     fn remove_element(&mut self, position: usize, _key: usize) -> Result<()> {
         let _: Effect = self.write(|transaction, path| {
             write_element_path(position, path);

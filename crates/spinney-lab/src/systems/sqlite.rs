@@ -356,6 +356,17 @@ impl System for Store {
         })
     }
 
+    fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect> {
+        self.commit(|store| {
+            let sql = "INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))";
+            for new in new..new + count {
+                let rank = store.rank_after(after as i64)?;
+                store.run(sql, (rank, new as i64, leaf_text(new)))?;
+            }
+            Ok(Effect::Changed)
+        })
+    }
+
     fn remove_element(&mut self, _position: usize, key: usize) -> Result<()> {
         self.run("DELETE FROM usr_lst WHERE k = ?1", [key as i64])?;
         Ok(())
