@@ -136,6 +136,9 @@ mod tests {
 
     #[test]
     fn white_space_counts_only_inside_strings() {
-        assert_eq!(compact_len(br#" { "a b" : [ 1 , "\" \\" ] } "#), br#"{"a b":[1,"\" \\"]}"#.len());
+        assert_eq!(
+            compact_len(br#" { "a b" : [ 1 , "\" \\" ] } "#),
+            br#"{"a b":[1,"\" \\"]}"#.len()
+        );
     }
 }

@@ -55,9 +55,7 @@ pub fn perform(
         Operation::ModifyLeaf => Outcome::Effect(system.modify_leaf(m, "l1")?),
         Operation::RemoveLeaf => Outcome::Effect(system.remove_leaf(m)?),
         Operation::InsertMiddle => Outcome::Effect(system.insert_after(m, n)?),
-        Operation::InsertStorm => {
-            Outcome::Effect(system.insert_storm(m, n, storm_len(n))?)
-        }
+        Operation::InsertStorm => Outcome::Effect(system.insert_storm(m, n, storm_len(n))?),
         Operation::Reclaim => Outcome::Settled(system.settle()?),
     })
 }

@@ -97,7 +97,8 @@ impl Report {
 
     /// All records, one JSON object a line.
     pub fn json_lines(&self) -> String {
-        let lines = self.records.iter().chain(&self.extras).map(|record| record.to_json(&self.context));
+        let lines =
+            self.records.iter().chain(&self.extras).map(|record| record.to_json(&self.context));
         lines.map(|line| format!("{line}\n")).collect()
     }
 

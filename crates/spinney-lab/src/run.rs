@@ -6,12 +6,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value};
 use spinney_core::{Error, Result};
 
-use crate::datastore::rows::Access;
 use crate::datastore::document::State;
+use crate::datastore::rows::Access;
 use crate::datastore::{Documents, Operation, Row};
 use crate::lane::{Lane, Limits};
-use crate::operate::Standing;
 use crate::limits::Sampler;
+use crate::operate::Standing;
 use crate::options::{Options, Scope};
 use crate::record::{Context, Record, Status};
 use crate::report::{Report, Setting};
