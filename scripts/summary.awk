@@ -68,7 +68,10 @@ function finish_unfinished() {
 }
 
 # What cargo itself has to say, such as a documentation test that does not compile.
-/^error/ { print; errors = 1 }
+/^error/ {
+    errors = 1
+    if (!/^error: (test failed|doctest failed|[0-9]+ targets? failed)/) print
+}
 
 END {
     finish_unfinished()
