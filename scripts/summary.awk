@@ -10,6 +10,7 @@ function begin(name) {
     section = ""
     test = ""
     skipped_tests = 0
+    timed = ""
     is_open = 1
 }
 
@@ -45,6 +46,8 @@ function finish_unfinished() {
 
 /^---- .* ----$/ { test = $2 }
 
+/^timed: / { timed = timed "    " substr($0, 8) "\n" }
+
 /^skipped:/ {
     skips[++skipped] = $0 " (" label (test == "" ? "" : ", " test) ")"
     if (section == "successes:" && !((label, test) in seen)) skipped_tests++
@@ -61,6 +64,7 @@ function finish_unfinished() {
     seconds = $NF
     sub(/s$/, "", seconds)
     if ($4 + $6 + $8 > 0) printf "%-52s %5d passed %4d failed %8.2f s\n", label, suite_passed, $6, seconds
+    printf "%s", timed
     if ($6 > 0 || $3 != "ok.") printf "%s", text
     fflush()
     is_open = 0
