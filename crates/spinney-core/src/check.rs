@@ -171,7 +171,7 @@ impl<'s> Checker<'s> {
         for record in self.view.snapshot.range(bounds, Direction::Forward)? {
             self.report.pages += 1;
             let checked = record.and_then(|(key, value)| {
-                let record = PageRecord::open(&key, value)?;
+                let record = PageRecord::open(key, value)?;
                 self.page(
                     path,
                     tree,

@@ -83,6 +83,12 @@ pub struct Annotated<'a> {
     pub node: Node<'a>,
 }
 
+/// Whether an encoded node can be one that refers to a tree; most cannot, by their first byte.
+#[inline]
+pub fn may_be_tree(encoded: &[u8]) -> bool {
+    matches!(encoded.first(), None | Some(&TREE) | Some(&ANNOTATED))
+}
+
 /// Reads a whole node; `None` when the bytes are not exactly one.
 #[inline]
 pub fn read(bytes: &[u8]) -> Option<Annotated<'_>> {

@@ -32,14 +32,15 @@ pub struct Layout {
     pub container: Container,
     /// Number of entries.
     pub count: usize,
-    prefix_at: usize,
-    prefix_len: usize,
     next_id: Option<u64>,
-    explicit_ids: bool,
     first_id: u64,
-    width: usize,
-    offsets_at: usize,
-    entries_at: usize,
+    // Bodies are at most 4 GiB, as their offsets are.
+    prefix_at: u32,
+    prefix_len: u32,
+    offsets_at: u32,
+    entries_at: u32,
+    width: u8,
+    explicit_ids: bool,
 }
 
 /// A page body, ready to be searched.
@@ -69,6 +70,7 @@ impl<'a> Page<'a> {
         let Some(&flags) = body.first() else {
             return Some(Page { layout, body });
         };
+        u32::try_from(body.len()).ok()?;
         if flags & !FLAGS_MASK != 0 || flags & WIDTH_MASK == WIDTH_MASK {
             return None;
         }
@@ -76,8 +78,8 @@ impl<'a> Page<'a> {
         let mut at = 1;
         layout.count = usize::try_from(varint::read(body, &mut at)?).ok()?;
         if flags & HAS_PREFIX != 0 {
-            layout.prefix_len = varint::read_bytes(body, &mut at)?.len();
-            layout.prefix_at = at - layout.prefix_len;
+            layout.prefix_len = varint::read_bytes(body, &mut at)?.len() as u32;
+            layout.prefix_at = at as u32 - layout.prefix_len;
         }
         layout.explicit_ids = flags & IDS_EXPLICIT != 0;
         if flags & HAS_FIRST_ID != 0 {
@@ -86,10 +88,10 @@ impl<'a> Page<'a> {
         if flags & HAS_NEXT_ID != 0 {
             layout.next_id = Some(varint::read(body, &mut at)?);
         }
-        layout.offsets_at = at;
-        let offsets_len = layout.count.saturating_sub(1).checked_mul(layout.width)?;
-        layout.entries_at = at.checked_add(offsets_len)?;
-        (layout.entries_at <= body.len()).then_some(Page { layout, body })
+        let offsets_len = layout.count.saturating_sub(1).checked_mul(usize::from(layout.width))?;
+        let entries_at = at.checked_add(offsets_len).filter(|&at| at <= body.len())?;
+        (layout.offsets_at, layout.entries_at) = (at as u32, entries_at as u32);
+        Some(Page { layout, body })
     }
 
     /// The page that was parsed to this layout, over the same bytes.
@@ -107,24 +109,26 @@ impl<'a> Page<'a> {
     /// Bytes that all keys start with.
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
-        &self.body[self.layout.prefix_at..self.layout.prefix_at + self.layout.prefix_len]
+        let start = self.layout.prefix_at as usize;
+        &self.body[start..start + self.layout.prefix_len as usize]
     }
 
     #[inline]
     fn offset(&self, index: usize) -> Option<usize> {
+        let entries_at = self.layout.entries_at as usize;
         if index == 0 {
-            return Some(self.layout.entries_at);
+            return Some(entries_at);
         }
         if index == self.layout.count {
             return Some(self.body.len());
         }
-        let at = self.layout.offsets_at + (index - 1) * self.layout.width;
+        let at = self.layout.offsets_at as usize + (index - 1) * usize::from(self.layout.width);
         let offset = match self.layout.width {
             1 => usize::from(*self.body.get(at)?),
             2 => usize::from(u16::from_le_bytes(*self.body.get(at..)?.first_chunk()?)),
             _ => u32::from_le_bytes(*self.body.get(at..)?.first_chunk()?) as usize,
         };
-        Some(self.layout.entries_at + offset)
+        Some(entries_at + offset)
     }
 
     #[inline]
@@ -337,6 +341,21 @@ impl Measure {
             count: self.count + 1,
             bytes: self.bytes + key_len + id_len + entry.value.len(),
             prefix_len,
+        }
+    }
+
+    /// The measure of a whole run of map entries in ascending keys.
+    pub fn of_sorted(entries: &[Entry<'_>]) -> Measure {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Measure::default();
+        };
+        let entry_len = |entry: &Entry<'_>| {
+            varint::len(entry.key.len() as u64) + entry.key.len() + entry.value.len()
+        };
+        Measure {
+            count: entries.len(),
+            bytes: entries.iter().map(entry_len).sum(),
+            prefix_len: common_prefix_len(first.key, last.key),
         }
     }
 

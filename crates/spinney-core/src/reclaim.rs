@@ -215,7 +215,7 @@ fn step_changes(snapshot: &dyn Snapshot, item: &Item) -> Result<(Vec<Change>, us
             }
             let (key, value) = record?;
             if let (RecordKind::Page, What::Container(container)) = (kind, item.what) {
-                let page = PageRecord::open(&key, value)?;
+                let page = PageRecord::open(&*key, value)?;
                 queue_references(item, container, &page, &mut changes)?;
             }
             changes.push(Change::Delete((&*key).into()));

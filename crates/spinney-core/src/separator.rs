@@ -61,7 +61,7 @@ fn floor<'s>(view: &View<'s>, tree: TreeId, id: u64, key: &[u8]) -> Result<Optio
     let lower = prefix(tree, RecordKind::Page, id);
     match view.snapshot.floor(&lower, key)? {
         None => Ok(None),
-        Some((found, record)) => PageRecord::open(&found, record).map(Some),
+        Some((found, record)) => PageRecord::open(found, record).map(Some),
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Transaction<'b> {
     scratch: Option<&'b NewScratch<'b>>,
     /// Encoded nodes that edits had made and that were dropped again.
     dropped: Vec<(TreeId, Vec<u8>)>,
+    /// The parent path of the last `set`, while the trail still leads there.
+    last_parent: Option<String>,
     /// The first map that the current edit made on its way, and what was in its place.
     made: Option<(usize, Box<[u8]>, Option<Edit>)>,
     /// After the diff: the opened containers whose changes are part of it.
@@ -85,6 +87,7 @@ impl<'b> Transaction<'b> {
             builder: Builder::default(),
             scratch: None,
             dropped: Vec::new(),
+            last_parent: None,
             made: None,
             entered: BTreeSet::new(),
             trail: Vec::new(),
@@ -223,31 +226,57 @@ impl<'b> Transaction<'b> {
         let Some((parent, last)) = path::split_last(path) else {
             return self.set_root(source);
         };
-        let parent = self.open_or_make(parent)?;
-        if self.edits.nodes[parent].container() == Container::List && last == "-" {
-            let position = self.list_len(parent);
-            return self.insert_into(parent, position, source);
-        }
-        let child = self.child(parent, &last)?;
-        match child {
-            Child::Absent if self.edits.nodes[parent].container() == Container::List => {
-                return Err(self.no_position(parent, &last));
+        let parent = self.open_or_make_again(parent)?;
+        match self.edits.nodes[parent].container() {
+            Container::Map => self.set_member(parent, &encoded_key(&last)?, existing, source),
+            Container::List if last == "-" => {
+                let position = self.list_len(parent);
+                self.insert_into(parent, position, source)
             }
-            Child::Absent => {}
-            _ if existing == Existing::MustNot => {
-                return Err(Error::already_exists(
-                    "there is a node already; set it or remove it first",
-                ));
-            }
-            _ => {}
+            Container::List => match self.child(parent, &last)? {
+                Child::Absent => Err(self.no_position(parent, &last)),
+                _ if existing == Existing::MustNot => Err(exists_already()),
+                _ => {
+                    let encoded = self.build(self.edits.nodes[parent].tree, source)?;
+                    self.put_member(parent, &last, Edit::Set(encoded))
+                }
+            },
         }
-        let tree = self.tree_to_write(parent, &last)?;
+    }
+
+    fn set_member(
+        &mut self,
+        parent: usize,
+        key: &[u8],
+        existing: Existing,
+        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+    ) -> Result<()> {
+        if existing == Existing::MustNot && !matches!(self.map_child(parent, key)?, Child::Absent) {
+            return Err(exists_already());
+        }
+        let tree = self.edits.member_tree_to_write(&mut self.pending, parent, key)?;
         let encoded = self.build(tree, source)?;
-        self.put_member(parent, &last, Edit::Set(encoded))
+        if let Some(old) = self.put_map_member(parent, key, Edit::Set(encoded)) {
+            self.discard(tree, old);
+        }
+        self.mark_changed()
+    }
+
+    /// As [`Transaction::open_or_make`]; costs nothing when it is the parent of the last `set`.
+    fn open_or_make_again(&mut self, path: &str) -> Result<usize> {
+        if self.last_parent.as_deref() == Some(path) {
+            return Ok(self.trail.last().expect("it ends at the parent").0);
+        }
+        let parent = self.open_or_make(path)?;
+        let last = self.last_parent.get_or_insert_default();
+        last.clear();
+        last.push_str(path);
+        Ok(parent)
     }
 
     /// Replaces all trees by the members of an object.
     fn set_root(&mut self, source: impl FnOnce(&mut dyn Visitor) -> Result<()>) -> Result<()> {
+        self.last_parent = None;
         self.trail.clear();
         self.trail.push((0, None));
         let mut members = RootMembers {
@@ -662,6 +691,7 @@ impl<'b> Transaction<'b> {
     }
 
     fn open_path(&mut self, path: &str, make: bool) -> Result<Option<usize>> {
+        self.last_parent = None;
         self.trail.clear();
         let mut node = 0;
         for segment in path::segments(path) {
@@ -707,6 +737,9 @@ impl<'b> Transaction<'b> {
 
     /// When an edit failed, takes the maps back that it made on its way.
     fn or_unmake<T>(&mut self, edited: Result<T>) -> Result<T> {
+        if edited.is_err() {
+            self.last_parent = None;
+        }
         if let Some((parent, key, before)) = self.made.take()
             && edited.is_err()
             && let Body::Map(map) = &mut self.edits.nodes[parent].body
@@ -1329,6 +1362,11 @@ fn encoded_key(text: &str) -> Result<Box<[u8]>> {
     let mut key = Vec::with_capacity(text.len() + 1);
     Key::new(text).encode(&mut key);
     Ok(key.into())
+}
+
+#[cold]
+fn exists_already() -> Error {
+    Error::already_exists("there is a node already; set it or remove it first")
 }
 
 fn kind_of(encoded: &[u8]) -> &'static str {

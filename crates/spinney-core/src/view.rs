@@ -148,11 +148,12 @@ impl<'s> View<'s> {
     /// The member of a container that a path segment names, followed into the tree it may refer to.
     #[inline]
     pub fn member(&self, slot: &Slot<'s>, segment: &str) -> Result<Option<Slot<'s>>> {
-        let found = match slot.read()?.node {
+        let node = slot.read()?.node;
+        let found = match node {
             Node::Inline(Container::Map, _) | Node::Paged(Container::Map, _) => {
                 let mut key = Vec::with_capacity(segment.len() + 1);
                 Key::new(segment).encode(&mut key);
-                self.map_member(slot, &key)?
+                self.member_of(slot, node, &key)?
             }
             Node::Inline(Container::List, _) | Node::Paged(Container::List, _) => {
                 match path::position(segment) {
@@ -168,6 +169,9 @@ impl<'s> View<'s> {
     /// The root of the tree that a catalogue entry refers to; any other node as it is.
     #[inline]
     pub fn follow(&self, slot: Slot<'s>) -> Result<Slot<'s>> {
+        if !node::may_be_tree(slot.encoded()) {
+            return Ok(slot);
+        }
         match slot.read()?.node {
             Node::Tree(tree) => self
                 .tree_root(tree)?
@@ -178,8 +182,13 @@ impl<'s> View<'s> {
 
     /// The value of an encoded key in a map.
     pub fn map_member(&self, slot: &Slot<'s>, key: &[u8]) -> Result<Option<Slot<'s>>> {
+        self.member_of(slot, slot.read()?.node, key)
+    }
+
+    #[inline]
+    fn member_of(&self, slot: &Slot<'s>, node: Node<'_>, key: &[u8]) -> Result<Option<Slot<'s>>> {
         let tree = slot.tree;
-        let (bytes, body) = match slot.read()?.node {
+        let (bytes, body) = match node {
             Node::Inline(_, body) => {
                 (slot.bytes.clone(), slot.range.end - body.len()..slot.range.end)
             }
@@ -237,7 +246,7 @@ impl<'s> View<'s> {
         let mut key = prefix(tree, RecordKind::Page, id).to_vec();
         rank::write(rank, &mut key);
         let record = self.snapshot.get(&key)?.ok_or_else(|| damaged(&key, "it is missing"))?;
-        PageRecord::open(&key, record)
+        PageRecord::open(key, record)
     }
 
     /// How many members a container has; `None` for a node that is none.
@@ -419,19 +428,36 @@ impl<'s> View<'s> {
                 stack.pop();
                 continue;
             }
-            match cursor.container {
-                Container::Map => visitor.key(cursor.key(&mut key)?)?,
-                Container::List if visitor.wants_element_ids() => visitor.element(cursor.id()?),
-                Container::List => {}
-            }
-            let encoded = &cursor.bytes[cursor.value_range()?];
-            let annotated = node::read(encoded).ok_or_else(damaged_node)?;
-            if let (Node::Scalar(scalar), []) = (annotated.node, annotated.meta) {
-                visitor.scalar(scalar)?;
-                continue;
-            }
-            let member = cursor.slot()?;
-            if let Some(below) = self.visit_node(&member, visitor)? {
+            let page = cursor.page();
+            let encoded = match cursor.container {
+                Container::Map => {
+                    let (suffix, encoded) =
+                        page.suffix_and_value(cursor.index - 1).ok_or_else(damaged_page)?;
+                    visitor.key(whole_key(&page, suffix, &mut key)?)?;
+                    encoded
+                }
+                Container::List => {
+                    let (id, encoded) = page.element(cursor.index - 1).ok_or_else(damaged_page)?;
+                    if visitor.wants_element_ids() {
+                        visitor.element(id);
+                    }
+                    encoded
+                }
+            };
+            // The two usual cases come first: a value in place, and a small container in place.
+            let below = match node::read(encoded).ok_or_else(damaged_node)? {
+                Annotated { meta: [], node: Node::Scalar(scalar) } => {
+                    visitor.scalar(scalar)?;
+                    continue;
+                }
+                Annotated { meta: [], node: Node::Inline(container, body) } => {
+                    visitor.open(container)?;
+                    let range = range_in(&cursor.bytes, body);
+                    Some(Cursor::inline(cursor.tree, container, cursor.bytes.clone(), range)?)
+                }
+                _ => self.visit_node(&cursor.slot()?, visitor)?,
+            };
+            if let Some(below) = below {
                 if stack.len() >= 2 * DEPTH_MAX {
                     return Err(Error::corrupted("the tree is deeper than it can be"));
                 }
@@ -499,7 +525,7 @@ fn trail(stack: &[Cursor<'_>]) -> crate::Path {
 #[derive(Clone, Debug)]
 pub struct PageRecord<'s> {
     /// The engine key.
-    pub key: Vec<u8>,
+    pub key: Cow<'s, [u8]>,
     /// The record.
     pub bytes: Bytes<'s>,
     /// Where the page body lies in it.
@@ -517,22 +543,23 @@ impl<'s> PageRecord<'s> {
     /// # Errors
     /// `Corrupted` when the checksum or the header does not read.
     #[inline]
-    pub fn open(key: &[u8], record: Cow<'s, [u8]>) -> Result<PageRecord<'s>> {
-        let mut at = unseal(key, &record)?;
+    pub fn open(key: impl Into<Cow<'s, [u8]>>, record: Cow<'s, [u8]>) -> Result<PageRecord<'s>> {
+        let key = key.into();
+        let mut at = unseal(&key, &record)?;
         let mut separator = None;
         match record.get(at) {
             Some(0) => at += 1,
             Some(&PAGE_CUT) => {
                 at += 1;
                 let len = varint::read_bytes(&record, &mut at)
-                    .ok_or_else(|| damaged(key, "its separator does not read"))?
+                    .ok_or_else(|| damaged(&key, "its separator does not read"))?
                     .len();
                 separator = Some(at - len..at);
             }
-            _ => return Err(damaged(key, "its header does not read")),
+            _ => return Err(damaged(&key, "its header does not read")),
         }
         let body = at..record.len();
-        Ok(PageRecord { key: key.to_vec(), bytes: record.into(), body, separator })
+        Ok(PageRecord { key, bytes: record.into(), body, separator })
     }
 
     /// The page.
@@ -540,6 +567,21 @@ impl<'s> PageRecord<'s> {
         Page::parse(container, &self.bytes[self.body.clone()])
             .ok_or_else(|| damaged(&self.key, "its page does not read"))
     }
+}
+
+/// The key of an entry; `buffer` holds it where it is not in one piece.
+#[inline]
+fn whole_key<'k>(page: &Page<'k>, suffix: &'k [u8], buffer: &'k mut Vec<u8>) -> Result<Key<'k>> {
+    let encoded = match page.prefix() {
+        [] => suffix,
+        prefix => {
+            buffer.clear();
+            buffer.extend_from_slice(prefix);
+            buffer.extend_from_slice(suffix);
+            &buffer[..]
+        }
+    };
+    Key::decode(encoded).ok_or_else(damaged_page)
 }
 
 /// A place between the members of a container; [`Cursor::advance`] moves to the next.
@@ -580,7 +622,7 @@ impl<'s> Cursor<'s> {
                 return Ok(false);
             };
             let (key, value) = record?;
-            let page = PageRecord::open(&key, value)?;
+            let page = PageRecord::open(key, value)?;
             self.enter(page.bytes, page.body)?;
         }
         self.index += 1;
@@ -608,16 +650,7 @@ impl<'s> Cursor<'s> {
     pub fn key<'k>(&'k self, buffer: &'k mut Vec<u8>) -> Result<Key<'k>> {
         let page = self.page();
         let (suffix, _) = page.suffix_and_value(self.index - 1).ok_or_else(damaged_page)?;
-        let encoded = match page.prefix() {
-            [] => suffix,
-            prefix => {
-                buffer.clear();
-                buffer.extend_from_slice(prefix);
-                buffer.extend_from_slice(suffix);
-                &buffer[..]
-            }
-        };
-        Key::decode(encoded).ok_or_else(damaged_page)
+        whole_key(&page, suffix, buffer)
     }
 
     /// The id that it stands at, in a list.

@@ -201,17 +201,13 @@ impl Work {
 }
 
 /// The stored entries with the fresh ones laid over them, in order.
-fn merged<'a>(
-    page: &Page<'a>,
-    keys: &'a [Vec<u8>],
-    fresh: &'a [Fresh<'a>],
-) -> Option<Vec<Entry<'a>>> {
+fn merged<'a>(page: &Page<'a>, keys: &'a Keys, fresh: &'a [Fresh<'a>]) -> Option<Vec<Entry<'a>>> {
     let mut entries = Vec::with_capacity(page.count() + fresh.len());
     let mut fresh = fresh.iter().peekable();
     for (index, key) in keys.iter().enumerate() {
         let value = page.value(index)?;
         while let Some((fresh_key, fresh_value)) =
-            fresh.next_if(|(fresh_key, _)| **fresh_key < **key)
+            fresh.next_if(|(fresh_key, _)| **fresh_key < *key)
         {
             entries.extend(fresh_value.as_deref().map(|value| Entry {
                 key: fresh_key,
@@ -219,7 +215,7 @@ fn merged<'a>(
                 value,
             }));
         }
-        match fresh.next_if(|(fresh_key, _)| **fresh_key == **key) {
+        match fresh.next_if(|(fresh_key, _)| **fresh_key == *key) {
             None => entries.push(Entry { key, id: 0, value }),
             Some((_, None)) => {}
             Some((_, Some(value))) => entries.push(Entry { key, id: 0, value }),
@@ -231,14 +227,33 @@ fn merged<'a>(
     Some(entries)
 }
 
-fn whole_keys(page: &Page<'_>) -> Option<Vec<Vec<u8>>> {
-    (0..page.count())
-        .map(|index| {
-            let mut key = Vec::new();
-            page.key_into(index, &mut key)?;
-            Some(key)
-        })
-        .collect()
+/// The whole keys of a page, in one buffer.
+#[derive(Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    fn of(page: &Page<'_>) -> Result<Keys> {
+        let mut keys = Keys::default();
+        keys.ends.reserve(page.count());
+        for index in 0..page.count() {
+            page.key_into(index, &mut keys.bytes).ok_or_else(damaged)?;
+            keys.ends.push(keys.bytes.len());
+        }
+        Ok(keys)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+
+    fn last(&self) -> Option<&[u8]> {
+        let (&end, before) = self.ends.split_last()?;
+        Some(&self.bytes[before.last().copied().unwrap_or(0)..end])
+    }
 }
 
 fn damaged() -> Error {
@@ -247,11 +262,7 @@ fn damaged() -> Error {
 
 /// At most this many bytes of body.
 fn body_len_max(entries: &[Entry<'_>]) -> usize {
-    let mut measure = Measure::default();
-    for entry in entries {
-        measure = measure.with(entries[0].key, entry);
-    }
-    measure.body_len_max()
+    Measure::of_sorted(entries).body_len_max()
 }
 
 fn encode_inline(
@@ -261,7 +272,7 @@ fn encode_inline(
     fresh: &[Fresh<'_>],
 ) -> Result<Vec<u8>> {
     let page = Page::parse(Container::Map, body).ok_or_else(damaged)?;
-    let keys = whole_keys(&page).ok_or_else(damaged)?;
+    let keys = Keys::of(&page)?;
     let entries = merged(&page, &keys, fresh).ok_or_else(damaged)?;
     let mut out = Vec::new();
     if let Some(body) = small_body(pending, &entries) {
@@ -335,7 +346,7 @@ impl Copied {
         Copied {
             body: record.bytes[record.body].to_vec(),
             cut: record.separator.map(|range| record.bytes[range].to_vec()),
-            key: record.key,
+            key: record.key.into_owned(),
         }
     }
 
@@ -354,12 +365,12 @@ impl Pages {
         let view = pending.view();
         let copied = Copied::of(separator::page_of(&view, self.tree, self.id, fresh[0].0)?);
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
-        let keys = whole_keys(&page).ok_or_else(damaged)?;
+        let keys = Keys::of(&page)?;
         let mut next: Option<Option<Copied>> = None;
         let mut count = 1;
         while count < fresh.len() {
             let key = &fresh[count].0;
-            if keys.last().is_none_or(|last| **last < **key) {
+            if keys.last().is_none_or(|last| *last < **key) {
                 if next.is_none() {
                     next = Some(self.beside(pending, &copied.key, Direction::Forward)?);
                 }
@@ -372,7 +383,7 @@ impl Pages {
             count += 1;
         }
         let entries = merged(&page, &keys, &fresh[..count]).ok_or_else(damaged)?;
-        let appended = keys.last().is_some_and(|last| *fresh[0].0 > **last);
+        let appended = keys.last().is_some_and(|last| *fresh[0].0 > *last);
         self.write(pending, &copied, &entries, appended)?;
         Ok(count)
     }
@@ -394,7 +405,7 @@ impl Pages {
         };
         match pending.snapshot().range(bounds, direction)?.next().transpose()? {
             None => Ok(None),
-            Some((key, record)) => Ok(Some(Copied::of(PageRecord::open(&key, record)?))),
+            Some((key, record)) => Ok(Some(Copied::of(PageRecord::open(key, record)?))),
         }
     }
 
@@ -444,7 +455,7 @@ impl Pages {
         for direction in [Direction::Forward, Direction::Backward] {
             let Some(other) = self.beside(pending, &at.key, direction)? else { continue };
             let page = Page::parse(Container::Map, &other.body).ok_or_else(damaged)?;
-            let keys = whole_keys(&page).ok_or_else(damaged)?;
+            let keys = Keys::of(&page)?;
             let theirs = merged(&page, &keys, &[]).ok_or_else(damaged)?;
             let (left, right, both) = match direction {
                 Direction::Forward => (at, &other, [entries, &theirs].concat()),
@@ -574,7 +585,7 @@ impl Pages {
             let cut = page.cut.as_deref().ok_or_else(damaged)?;
             let key = separator::cut_key(self.tree, self.id, cut, tie, key_len_max);
             let body = Page::parse(Container::Map, &page.body).ok_or_else(damaged)?;
-            let keys = whole_keys(&body).ok_or_else(damaged)?;
+            let keys = Keys::of(&body)?;
             let entries = merged(&body, &keys, &[]).ok_or_else(damaged)?;
             self.put(pending, &key, Some(cut), &entries);
         }

@@ -1,0 +1,107 @@
+//! Runs one hot path many times, for a profiler: `hot_paths import|export|leaf|staged|sets [TIMES]`.
+
+use std::time::Instant;
+
+use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
+use spinney::{Durability, Existing, Map, OpenOptions, Value};
+
+const ITEMS: u32 = 100_000;
+
+fn text() -> String {
+    let item = |i: u32| format!("\"{i},str{i}\":{{\"k1\":{i},\"k2\":\"str{i}\",\"l\":\"l{i}\"}}");
+    let items: Vec<String> = (0..ITEMS).map(item).collect();
+    format!("{{\"cont\":{{\"lst\":{{{}}}}}}}", items.join(","))
+}
+
+fn main() -> spinney::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let what = arguments.next().unwrap_or_else(|| "export".into());
+    let times: u32 = arguments.next().and_then(|times| times.parse().ok()).unwrap_or(20);
+    let folder = tempfile::tempdir_in("target").expect("a folder under target");
+    let url = format!("lmdb:{}", folder.path().join("store").display());
+    let store = OpenOptions::new().durability(Durability::None).open(&url)?;
+    let text = match arguments.next() {
+        Some(file) => std::fs::read_to_string(file).expect("the file reads"),
+        None => text(),
+    };
+    let import = |path: &str| {
+        store.write(|tx| {
+            tx.set_with(path, Existing::Any, |visitor| {
+                formats::read(text.as_bytes(), Dialect::Json, visitor)
+            })
+        })
+    };
+    import("/running")?;
+    store.sync()?;
+    let start = Instant::now();
+    match &*what {
+        "import" => {
+            for _ in 0..times {
+                import("/running")?;
+                store.wait_until_reclaimed();
+            }
+        }
+        "parse" => {
+            for _ in 0..times {
+                std::hint::black_box(
+                    serde_json::from_str::<serde_json::Value>(&text).expect("parses"),
+                );
+            }
+        }
+        "print" => {
+            let value: serde_json::Value = serde_json::from_str(&text).expect("parses");
+            for _ in 0..times {
+                std::hint::black_box(serde_json::to_vec(&value).expect("prints"));
+            }
+        }
+        "export" => {
+            for _ in 0..times {
+                let mut writer = JsonWriter::new(
+                    Vec::with_capacity(text.len()),
+                    Layout::Compact,
+                    Fidelity::Refuse,
+                );
+                store.read()?.visit("/running", &mut writer)?;
+                assert!(writer.finish()?.len() > 100);
+            }
+        }
+        "leaf" => {
+            for i in 0..times * 10_000 {
+                let i = i * 7919 % ITEMS;
+                let path = format!("/running/cont/lst/{i},str{i}/l");
+                assert!(store.read()?.get(&path)?.is_some());
+            }
+        }
+        "staged" => {
+            for i in 0..times * 1_000 {
+                let value = Value::from(format!("x{i}"));
+                store.write(|tx| tx.set("/running/cont/lst/50000,str50000/l", &value))?;
+            }
+        }
+        "sets" => {
+            for _ in 0..times {
+                store.write(|tx| tx.set("/running/cont/lst", &Value::map()))?;
+                store.wait_until_reclaimed();
+                store.write(|tx| {
+                    for i in 0..ITEMS {
+                        let item: Map = [
+                            ("k1", Value::from(u64::from(i))),
+                            ("k2", Value::from(format!("str{i}"))),
+                            ("l", Value::from(format!("l{i}"))),
+                        ]
+                        .into_iter()
+                        .collect();
+                        tx.set(&format!("/running/cont/lst/{i},str{i}"), &Value::Map(item))?;
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        _ => eprintln!(
+            "hot_paths: `{what}` is none of import, parse, export, print, leaf, staged, sets"
+        ),
+    }
+    let per = start.elapsed() / times;
+    println!("{what}: {per:?} each (leaf: of 10 000, staged: of 1 000)");
+    Ok(())
+}
