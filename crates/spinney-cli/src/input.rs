@@ -67,8 +67,7 @@ impl Input {
     }
 
     /// All its bytes.
-    pub fn read_bytes(&self) -> Result<Vec<u8>> {
-        let opened = self.open()?;
+    pub fn read_bytes(&self, opened: Opened) -> Result<Vec<u8>> {
         let max = spinney::limits::VALUE_LEN_MAX as u64;
         let mut bytes = Vec::new();
         opened.reader.take(max + 1).read_to_end(&mut bytes).map_err(|error| match self {

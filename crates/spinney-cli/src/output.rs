@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Path as FilePath, PathBuf};
 
 use clap::Args;
 use spinney::formats::{Fidelity, JsonWriter, Layout};
 use spinney::path::Display;
-use spinney::{Error, Result, Snapshot};
+use spinney::{Error, ErrorKind, Path, Result, Snapshot};
 
 /// How JSON is printed.
 #[derive(Args)]
@@ -38,9 +38,9 @@ impl Form {
         }
     }
 
-    /// A printer in this form.
-    pub fn writer<W: Write>(&self, out: W) -> JsonWriter<W> {
-        JsonWriter::new(out, self.layout(), self.fidelity())
+    /// A printer in this form for the value at a path.
+    pub fn writer<W: Write>(&self, out: W, path: Path) -> JsonWriter<W> {
+        JsonWriter::new(out, self.layout(), self.fidelity()).with_base(path)
     }
 
     /// Prints the node at a path and a line feed, however large it is.
@@ -51,7 +51,7 @@ impl Form {
         path: &str,
         out: &mut dyn Write,
     ) -> Result<()> {
-        let mut writer = self.writer(out);
+        let mut writer = self.writer(out, path.parse().map_err(|error: Error| error.at(verb))?);
         if !snapshot.visit(path, &mut writer).map_err(|error| at(verb, path, error))? {
             return Err(no_node(verb, path));
         }
@@ -90,21 +90,21 @@ pub fn cannot_write(error: io::Error) -> Error {
 
 /// Prints to stdout, or to a file that takes its name only once it is complete.
 pub fn write_to(
-    target: Option<&Path>,
+    target: Option<&FilePath>,
     print: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
     match target {
         None => print(&mut stdout()),
-        Some(path) if path == Path::new("-") => print(&mut stdout()),
+        Some(path) if path == FilePath::new("-") => print(&mut stdout()),
         Some(path) => replace_file(path, print),
     }
 }
 
-fn replace_file(path: &Path, print: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+fn replace_file(path: &FilePath, print: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let failed = |error| cannot_write_file(path, error);
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+        _ => FilePath::new("."),
     };
     // Where a link leads, so that it stays one.
     let target: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -113,12 +113,15 @@ fn replace_file(path: &Path, print: impl FnOnce(&mut dyn Write) -> Result<()>) -
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(target.parent().unwrap_or(folder)).map_err(|e| failed(e))?;
-    print(&mut file).map_err(|error| error.at(format!("`{}`", path.display())))?;
+    print(&mut file).map_err(|error| match error.kind() {
+        ErrorKind::Io => error.at(format!("`{}`", path.display())),
+        _ => error,
+    })?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&target).map(drop).map_err(|error| failed(error.error))
 }
 
-fn cannot_write_file(path: &Path, error: io::Error) -> Error {
+fn cannot_write_file(path: &FilePath, error: io::Error) -> Error {
     let text = format!("cannot write `{}`", path.display());
     match error.kind() {
         io::ErrorKind::NotFound => Error::not_found(text + ": there is no such folder"),

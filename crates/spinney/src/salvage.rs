@@ -243,7 +243,9 @@ impl<'s, V: Visitor + ?Sized> Salvage<'s, '_, V> {
         match count {
             Ok(Some(count)) if count > members => {
                 let missing = count - members;
-                self.lose(Error::corrupted(format!("{missing} of {count} members are lost")));
+                self.lose(Error::corrupted(format!(
+                    "in all, {missing} of {count} members are lost"
+                )));
             }
             Err(error) if !has_gaps => {
                 self.lose(error.at("whether members are lost is not known"));

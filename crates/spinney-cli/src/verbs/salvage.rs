@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use spinney::path::Display;
-use spinney::{ErrorKind, Result};
+use spinney::{ErrorKind, Path, Result};
 
 use crate::global::Global;
 use crate::message;
@@ -33,7 +33,7 @@ impl Salvage {
         let form = Form { pretty: false, lossy: false, tagged: true };
         let mut losses = 0_u64;
         write_to(self.output.as_deref(), |out| {
-            let mut writer = form.writer(out);
+            let mut writer = form.writer(out, Path::root());
             snapshot.salvage(&mut writer, &mut |loss| {
                 losses += 1;
                 let path = Display(&loss.path);
@@ -47,9 +47,8 @@ impl Salvage {
                 global.note("nothing is lost");
                 Ok(ExitCode::SUCCESS)
             }
-            losses => {
-                let places = if losses == 1 { "place" } else { "places" };
-                global.note(&format!("something is lost at {losses} {places}; all else is saved"));
+            _ => {
+                global.note("what is named above is lost; all else is saved");
                 Ok(ExitCode::from(ErrorKind::Corrupted.exit_code()))
             }
         }

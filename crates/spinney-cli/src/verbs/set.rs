@@ -66,9 +66,12 @@ impl Set {
         store.write(|transaction| {
             self.check_revision(transaction)?;
             let existing = if self.create { Existing::MustNot } else { Existing::Any };
-            transaction.set_with(&self.path, existing, |visitor| match self.bytes {
-                true => visitor.scalar(Scalar::Bytes(&input.read_bytes()?)),
-                false => self.parse(&input, reopen(&input, &mut opened)?, visitor),
+            transaction.set_with(&self.path, existing, |visitor| {
+                let opened = reopen(&input, &mut opened)?;
+                match self.bytes {
+                    true => visitor.scalar(Scalar::Bytes(&input.read_bytes(opened)?)),
+                    false => self.parse(&input, opened, visitor),
+                }
             })
         })?;
         store.wait_until_reclaimed();
