@@ -15,7 +15,7 @@ use crate::limits::{DEPTH_MAX, KEY_LEN_MAX};
 use crate::node::{self, Node};
 use crate::path::{self, Display};
 use crate::pending::Pending;
-use crate::reclaim::{Item, Reference, references};
+use crate::reclaim::{Item, references};
 use crate::value::{Value, ValueBuilder};
 use crate::view::View;
 use crate::visit::{Container, Visitor};
@@ -45,8 +45,12 @@ pub struct Transaction<'b> {
     edits: Edits,
     builder: Builder,
     scratch: Option<&'b NewScratch<'b>>,
-    /// Containers and long values that moved: still referred to, though their old place is gone.
-    kept: BTreeSet<(TreeId, u64)>,
+    /// Encoded nodes that edits had made and that were dropped again.
+    dropped: Vec<(TreeId, Vec<u8>)>,
+    /// The first map that the current edit made on its way, and what was in its place.
+    made: Option<(usize, Box<[u8]>, Option<Edit>)>,
+    /// After the diff: the opened containers whose changes are part of it.
+    entered: BTreeSet<usize>,
     /// The opened containers from the root to the one that an edit is in, with the position in lists.
     trail: Vec<(usize, Option<u64>)>,
 }
@@ -80,7 +84,9 @@ impl<'b> Transaction<'b> {
             edits,
             builder: Builder::default(),
             scratch: None,
-            kept: BTreeSet::new(),
+            dropped: Vec::new(),
+            made: None,
+            entered: BTreeSet::new(),
             trail: Vec::new(),
         })
     }
@@ -146,7 +152,8 @@ impl<'b> Transaction<'b> {
     pub fn count(&self, path: &str) -> Result<Option<u64>> {
         match self.found(path)? {
             None => Ok(None),
-            Some(found) => read::count(&self.edits, &self.pending.view(), &found),
+            Some(found) => read::count(&self.edits, &self.pending.view(), &found)
+                .map_err(|error| error.at(Display(path))),
         }
     }
 
@@ -198,7 +205,8 @@ impl<'b> Transaction<'b> {
         existing: Existing,
         source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
     ) -> Result<()> {
-        self.try_set(path, existing, source).map_err(|error| match error.kind() {
+        let set = self.try_set(path, existing, source);
+        self.or_unmake(set).map_err(|error| match error.kind() {
             // The source's own errors say where they are; the path is said once, for all others.
             crate::ErrorKind::InvalidInput if path.is_empty() => error,
             _ => error.at(format_args!("set {}", Display(path))),
@@ -242,10 +250,22 @@ impl<'b> Transaction<'b> {
     fn set_root(&mut self, source: impl FnOnce(&mut dyn Visitor) -> Result<()>) -> Result<()> {
         self.trail.clear();
         self.trail.push((0, None));
-        let mut members =
-            RootMembers { transaction: self, depth: 0, name: None, tree: 0, fresh: Vec::new() };
-        source(&mut members)?;
-        let fresh = std::mem::take(&mut members.fresh);
+        let mut members = RootMembers {
+            transaction: self,
+            depth: 0,
+            name: None,
+            tree: 0,
+            fresh: Vec::new(),
+            first_ids: Vec::new(),
+        };
+        let built = source(&mut members);
+        let RootMembers { fresh, first_ids, .. } = members;
+        if let Err(error) = built {
+            for (tree, first_id) in first_ids {
+                self.give_back(tree, first_id)?;
+            }
+            return Err(error);
+        }
         let names: BTreeSet<&Box<[u8]>> = fresh.iter().map(|(name, _)| name).collect();
         for name in self.root_names()? {
             if !names.contains(&name) {
@@ -321,7 +341,7 @@ impl<'b> Transaction<'b> {
                 let position = path::position(&last).expect("it names an element");
                 let element = self.take_element(parent, position)?;
                 if let ElementValue::Edited(edit) = element.value {
-                    self.discard(self.edits.nodes[parent].tree, edit)?;
+                    self.discard(self.edits.nodes[parent].tree, edit);
                 }
             }
         }
@@ -360,7 +380,7 @@ impl<'b> Transaction<'b> {
             };
             self.insert_into(parent, position, |visitor| value.visit(visitor))
         })();
-        inserted.map_err(|error| error.at(format_args!("insert {}", Display(path))))
+        self.or_unmake(inserted).map_err(|error| error.at(format_args!("insert {}", Display(path))))
     }
 
     /// Moves a node: its container, however large, is not copied within one tree.
@@ -375,7 +395,8 @@ impl<'b> Transaction<'b> {
     /// # Complexity
     /// O(log n) within a tree; O(size) to another tree, or to a deeper place, whose depth is checked.
     pub fn mv(&mut self, from: &str, to: &str) -> Result<()> {
-        self.try_move(from, to)
+        let moved = self.try_move(from, to);
+        self.or_unmake(moved)
             .map_err(|error| error.at(format_args!("move {} to {}", Display(from), Display(to))))
     }
 
@@ -407,7 +428,10 @@ impl<'b> Transaction<'b> {
             (false, false) if tree_of(from) == tree_of(to) => {}
             _ => {
                 self.try_copy(from, to)?;
-                self.try_remove(from)?;
+                // Where `to` is above `from`, what was there went with what it replaced.
+                if !from.strip_prefix(to).is_some_and(|rest| rest.starts_with('/')) {
+                    self.try_remove(from)?;
+                }
                 return Ok(());
             }
         }
@@ -420,7 +444,31 @@ impl<'b> Transaction<'b> {
             from_parent == to_parent && self.edits.nodes[source].container() == Container::List;
         let (edit, id) = self.take(source, &from_last)?;
         self.mark_changed()?;
-        self.place(to, edit, id.filter(|_| same_list))
+        let back = edit.clone();
+        let placed = self.place(to, edit, id.filter(|_| same_list));
+        if placed.is_err() {
+            self.put_back(source, &from_last, id, back)?;
+        }
+        placed
+    }
+
+    /// Puts a member that was taken out back in its place.
+    fn put_back(
+        &mut self,
+        parent: usize,
+        segment: &str,
+        id: Option<u64>,
+        edit: Edit,
+    ) -> Result<()> {
+        self.trail.clear();
+        match id {
+            None => drop(self.put_map_member(parent, &encoded_key(segment)?, edit)),
+            Some(id) => {
+                let position = path::position(segment).expect("it named an element");
+                self.put_element(parent, position, Some(id), edit)?;
+            }
+        }
+        Ok(())
     }
 
     fn rename_tree(&mut self, from: &str, to: &str) -> Result<()> {
@@ -445,7 +493,8 @@ impl<'b> Transaction<'b> {
     /// # Complexity
     /// O(size of what is copied).
     pub fn copy(&mut self, from: &str, to: &str) -> Result<()> {
-        self.try_copy(from, to)
+        let copied = self.try_copy(from, to);
+        self.or_unmake(copied)
             .map_err(|error| error.at(format_args!("copy {} to {}", Display(from), Display(to))))
     }
 
@@ -551,6 +600,11 @@ impl<'b> Transaction<'b> {
             let applied = match (&op.what, &op.new, op.path.last()) {
                 (What::Meta, Some(meta), _) => self.replace_meta(&path, meta),
                 (What::Meta, None, _) => self.replace_meta(&path, &[]),
+                (What::Node, _, Some(Step::Element { id, position }))
+                    if op.old.is_some() && self.element_id(&path, *position)? != Some(*id) =>
+                {
+                    Err(Error::conflict(format!("the element {id} is not there")))
+                }
                 (What::Node, None, _) => self.try_remove(&path).and_then(|existed| match existed {
                     true => Ok(()),
                     false => Err(Error::conflict("there is nothing to remove")),
@@ -568,6 +622,17 @@ impl<'b> Transaction<'b> {
             applied.map_err(|error| error.at(format_args!("apply a diff at {path}")))?;
         }
         Ok(())
+    }
+
+    /// The id of the element at a position of the list that a path leads to.
+    fn element_id(&mut self, path: &str, position: u64) -> Result<Option<u64>> {
+        let (parent, _) = path::split_last(path).expect("an element has a list");
+        let Some(parent) = self.open_existing(parent)? else { return Ok(None) };
+        let view = self.pending.view();
+        match &mut self.edits.nodes[parent].body {
+            Body::List(list) => Ok(list.element(&view, position)?.map(|element| element.id)),
+            Body::Map(_) => Ok(None),
+        }
     }
 
     fn apply_insert(&mut self, path: &str, position: u64, id: u64, new: &[u8]) -> Result<()> {
@@ -634,12 +699,24 @@ impl<'b> Transaction<'b> {
         }
         let tree = self.tree_to_write(parent, segment)?;
         let node = self.edits.new_map(tree);
-        self.put_map_member(
-            parent,
-            &encoded_key(segment)?,
-            Edit::Open { meta: Box::new([]), node },
-        );
+        let key = encoded_key(segment)?;
+        let before = self.put_map_member(parent, &key, Edit::Open { meta: Box::new([]), node });
+        self.made.get_or_insert((parent, key, before));
         Ok(node)
+    }
+
+    /// When an edit failed, takes the maps back that it made on its way.
+    fn or_unmake<T>(&mut self, edited: Result<T>) -> Result<T> {
+        if let Some((parent, key, before)) = self.made.take()
+            && edited.is_err()
+            && let Body::Map(map) = &mut self.edits.nodes[parent].body
+        {
+            match before {
+                Some(before) => map.edits.insert(key, before),
+                None => map.edits.remove(&key),
+            };
+        }
+        edited
     }
 
     fn child(&mut self, parent: usize, segment: &str) -> Result<Child> {
@@ -761,12 +838,20 @@ impl<'b> Transaction<'b> {
 
     /// When building failed, queues what it had already made.
     fn or_give_back<T>(&mut self, tree: TreeId, first_id: u64, built: Result<T>) -> Result<T> {
+        if built.is_err() {
+            self.give_back(tree, first_id)?;
+        }
+        built
+    }
+
+    /// Queues everything under the ids from `first_id` on.
+    fn give_back(&mut self, tree: TreeId, first_id: u64) -> Result<()> {
         let end = self.pending.head(tree)?.next_id;
-        if built.is_err() && end > first_id {
+        if end > first_id {
             let what = crate::reclaim::What::Ids { end };
             self.pending.reclaim(&Item { tree, id: first_id, what, except: Vec::new() });
         }
-        built
+        Ok(())
     }
 
     fn put_member(&mut self, parent: usize, segment: &str, edit: Edit) -> Result<()> {
@@ -775,13 +860,13 @@ impl<'b> Transaction<'b> {
                 let key = encoded_key(segment)?;
                 let tree = self.edits.member_tree_to_write(&mut self.pending, parent, &key)?;
                 if let Some(old) = self.put_map_member(parent, &key, edit) {
-                    self.discard(tree, old)?;
+                    self.discard(tree, old);
                 }
             }
             Container::List => {
                 let tree = self.edits.nodes[parent].tree;
                 if let Some(old) = self.replace_edit(parent, segment, edit)? {
-                    self.discard(tree, old)?;
+                    self.discard(tree, old);
                 }
             }
         }
@@ -818,10 +903,10 @@ impl<'b> Transaction<'b> {
 
     fn remove_member(&mut self, parent: usize, key: &[u8]) -> Result<()> {
         let tree = self.edits.member_tree_to_write(&mut self.pending, parent, key)?;
-        match self.put_map_member(parent, key, Edit::Removed) {
-            Some(old) => self.discard(tree, old),
-            None => Ok(()),
+        if let Some(old) = self.put_map_member(parent, key, Edit::Removed) {
+            self.discard(tree, old);
         }
+        Ok(())
     }
 
     fn take_element(&mut self, parent: usize, position: u64) -> Result<Element> {
@@ -854,9 +939,9 @@ impl<'b> Transaction<'b> {
         let work = &mut self.edits.nodes[parent];
         work.changed = true;
         let Body::List(list) = &mut work.body else { unreachable!("it is a list") };
-        list.moved |= id.is_some();
         let id = match id {
             Some(id) => {
+                list.moved.insert(id);
                 list.next_id = list.next_id.max(id + 1);
                 id
             }
@@ -876,7 +961,6 @@ impl<'b> Transaction<'b> {
             Container::List => {
                 let position = path::position(segment).expect("it names an element");
                 let element = self.take_element(parent, position)?;
-                let tree = self.edits.nodes[parent].tree;
                 let Body::List(list) = &self.edits.nodes[parent].body else { unreachable!() };
                 let edit = match element.value {
                     ElementValue::Edited(edit) => edit,
@@ -884,7 +968,6 @@ impl<'b> Transaction<'b> {
                         Edit::Set(list.stored_bytes(stored).expect("it is stored").into())
                     }
                 };
-                self.keep(tree, &edit)?;
                 Ok((edit, Some(element.id)))
             }
         }
@@ -899,65 +982,25 @@ impl<'b> Transaction<'b> {
                 None => return Err(damaged()),
             },
         };
-        self.keep(tree, &edit)?;
         Ok((edit, tree))
     }
 
-    /// Notes that what a moved member refers to is still referred to.
-    fn keep(&mut self, tree: TreeId, edit: &Edit) -> Result<()> {
-        let mut encoded = Vec::new();
-        match edit {
-            Edit::Removed => return Ok(()),
-            Edit::Set(bytes) => encoded.extend_from_slice(bytes),
-            Edit::Open { node, .. } => self.edits.nodes[*node].write_base(&mut encoded),
-        }
-        let (pending, kept) = (&self.pending, &mut self.kept);
-        references(&encoded, |reference| {
-            if let Some(item) = reference.item(tree, &[])
-                && !pending.is_new(tree, item.id)
-            {
-                kept.insert((tree, item.id));
-            }
-        })
-        .ok_or_else(damaged)
-    }
-
-    /// Gives back what a dropped edit has made: new containers are reclaimed, moved ones no longer kept.
-    fn discard(&mut self, tree: TreeId, edit: Edit) -> Result<()> {
-        let mut dropped = vec![edit];
-        while let Some(edit) = dropped.pop() {
-            let mut encoded = Vec::new();
+    /// Notes what a dropped edit had made, to be given back unless it has moved elsewhere.
+    fn discard(&mut self, tree: TreeId, edit: Edit) {
+        let mut edits = vec![edit];
+        while let Some(edit) = edits.pop() {
             match edit {
-                Edit::Removed => continue,
-                Edit::Set(bytes) => encoded.extend_from_slice(&bytes),
+                Edit::Removed => {}
+                Edit::Set(encoded) => self.dropped.push((tree, encoded.into())),
                 Edit::Open { node, .. } => {
                     let work = &mut self.edits.nodes[node];
+                    let mut encoded = Vec::new();
                     work.write_base(&mut encoded);
-                    match &mut work.body {
-                        Body::Map(map) => {
-                            dropped.extend(std::mem::take(&mut map.edits).into_values())
-                        }
-                        Body::List(list) => {
-                            let pages = std::mem::take(&mut list.pages);
-                            for element in pages.into_values().flat_map(|page| page.elements) {
-                                if let ElementValue::Edited(edit) = element.value {
-                                    dropped.push(edit);
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            let mut items = Vec::new();
-            references(&encoded, |reference| items.extend(reference.item(tree, &[])))
-                .ok_or_else(damaged)?;
-            for item in items {
-                if !self.kept.remove(&(tree, item.id)) && self.pending.is_new(tree, item.id) {
-                    self.pending.reclaim(&item);
+                    self.dropped.push((tree, encoded));
+                    edits.extend(work.take_edits());
                 }
             }
         }
-        Ok(())
     }
 
     // The commit, as data flows: edits -> pages -> diff -> (authorise, validate, veto, index: to
@@ -969,7 +1012,7 @@ impl<'b> Transaction<'b> {
     /// # Errors
     /// `Conflict` when the store has changed since [`Transaction::begin`]; those of the backend.
     pub fn commit(mut self, commit_id: u128) -> Result<Commit> {
-        let opened = self.opened();
+        let opened = self.opened()?;
         for &node in opened.iter().rev() {
             match self.edits.nodes[node].body {
                 Body::Map(_) => encode_map::encode(&mut self.edits, &mut self.pending, node)?,
@@ -981,7 +1024,7 @@ impl<'b> Transaction<'b> {
         if diff.is_empty() {
             return Ok(Commit { revision: base, diff, trees: Vec::new(), reclaims: false });
         }
-        self.reclaim_old(&diff)?;
+        self.reclaim_dropped(&diff)?;
         if let Some(root) = self.edits.nodes[0].encoded.take() {
             self.pending.head(0)?.root = root;
         } else {
@@ -1002,30 +1045,30 @@ impl<'b> Transaction<'b> {
     }
 
     /// The changed containers that are still in the tree, parents before children.
-    fn opened(&self) -> Vec<usize> {
+    fn opened(&mut self) -> Result<Vec<usize>> {
+        self.edits.nodes[0].in_diff = true;
         let mut order = vec![0];
         let mut at = 0;
         while let Some(&node) = order.get(at) {
             at += 1;
-            let mut add = |edit: &Edit| {
-                if let Edit::Open { node, .. } = edit
-                    && self.edits.nodes[*node].changed
+            let work = &self.edits.nodes[node];
+            let (in_diff, list) = (work.in_diff, work.container() == Container::List);
+            let mut below = Vec::new();
+            for (key, edit) in work.edits() {
+                if let Edit::Open { node: child, .. } = edit
+                    && self.edits.nodes[*child].changed
                 {
-                    order.push(*node);
-                }
-            };
-            match &self.edits.nodes[node].body {
-                Body::Map(map) => map.edits.values().for_each(&mut add),
-                Body::List(list) => {
-                    for element in list.pages.values().flat_map(|page| &page.elements) {
-                        if let ElementValue::Edited(edit) = &element.value {
-                            add(edit);
-                        }
-                    }
+                    let stored = || self.edits.stored_member(&self.pending, node, key);
+                    let in_diff = in_diff && (list || stored()?.is_some());
+                    below.push((*child, in_diff));
                 }
             }
+            for (child, in_diff) in below {
+                self.edits.nodes[child].in_diff = in_diff;
+                order.push(child);
+            }
         }
-        order
+        Ok(order)
     }
 
     /// Puts the changes of all containers together, with their paths.
@@ -1048,6 +1091,7 @@ impl<'b> Transaction<'b> {
                     path.pop();
                 }
                 Next::Enter(node) => {
+                    self.entered.insert(node);
                     let work = &mut self.edits.nodes[node];
                     let (tree, list) = (work.tree, matches!(work.body, Body::List(_)));
                     let Delta { members, taken, put } = std::mem::take(&mut work.delta);
@@ -1083,32 +1127,75 @@ impl<'b> Transaction<'b> {
         diff
     }
 
-    /// Queues what removed and replaced nodes referred to, except what moved.
-    fn reclaim_old(&mut self, diff: &Diff) -> Result<()> {
-        for op in diff.ops.iter().filter(|op| op.what == What::Node) {
-            let Some(old) = &op.old else { continue };
-            let moved: Vec<u64> =
-                self.kept.iter().filter(|(tree, _)| *tree == op.tree).map(|&(_, id)| id).collect();
-            let mut items = Vec::new();
-            let found = references(old, |reference| {
-                if !matches!(reference, Reference::Tree(_)) {
-                    items.extend(reference.item(op.tree, &moved));
-                }
-            });
-            found.ok_or_else(damaged)?;
-            // What an edit kept in place, such as a container that only got other metadata, stays.
-            let mut still: BTreeSet<u64> = BTreeSet::new();
-            if let Some(new) = &op.new {
-                let found = references(new, |reference| {
-                    still.extend(reference.item(op.tree, &[]).map(|item| item.id));
+    /// Queues what is referred to no more: what removed and replaced nodes held, stored ones and
+    /// those that came and went in this transaction, except what lives on elsewhere.
+    fn reclaim_dropped(&mut self, diff: &Diff) -> Result<()> {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let nodes = diff.ops.iter().filter(|op| op.what == What::Node);
+        dropped.extend(nodes.filter_map(|op| Some((op.tree, op.old.as_deref()?.to_vec()))));
+        // Changes below containers that are themselves new, or moved, are no part of the diff.
+        let entered = std::mem::take(&mut self.entered);
+        for (node, work) in self.edits.nodes.iter_mut().enumerate() {
+            if !entered.contains(&node) {
+                let Delta { members, taken, .. } = std::mem::take(&mut work.delta);
+                let replaced = members.into_iter().filter_map(|member| match member.change {
+                    MemberChange::Node { old, .. } => old,
+                    MemberChange::Below { .. } => None,
                 });
-                found.ok_or_else(damaged)?;
+                let old = replaced.chain(taken.into_iter().map(|taken| taken.value));
+                dropped.extend(old.map(|old| (work.tree, old.into())));
             }
-            for item in items.iter().filter(|item| !still.contains(&item.id)) {
-                self.pending.reclaim(item);
+        }
+        let mut items = Vec::new();
+        for (tree, encoded) in dropped {
+            references(&encoded, |reference| items.extend(reference.item(tree)))
+                .ok_or_else(damaged)?;
+        }
+        if items.is_empty() {
+            return Ok(());
+        }
+        let live = self.live(&entered)?;
+        for mut item in items {
+            if !live.contains(&(item.tree, item.id)) {
+                let moved = live
+                    .iter()
+                    .filter(|&&(tree, id)| tree == item.tree && !self.pending.is_new(tree, id));
+                item.except = moved.map(|&(_, id)| id).collect();
+                self.pending.reclaim(&item);
             }
         }
         Ok(())
+    }
+
+    /// What the edits refer to: all that could have moved away from where it was stored.
+    fn live(&self, entered: &BTreeSet<usize>) -> Result<BTreeSet<(TreeId, u64)>> {
+        let mut live = BTreeSet::new();
+        let mut nodes = vec![0];
+        while let Some(index) = nodes.pop() {
+            let work = &self.edits.nodes[index];
+            let mut refer = |tree: TreeId, encoded: &[u8]| {
+                references(encoded, |reference| {
+                    live.extend(reference.item(tree).map(|item| (tree, item.id)));
+                })
+                .ok_or_else(damaged)
+            };
+            for (key, edit) in work.edits() {
+                match edit {
+                    Edit::Removed => {}
+                    Edit::Open { node, .. } => nodes.push(*node),
+                    Edit::Set(encoded) => {
+                        let tree =
+                            self.edits.member_tree(&self.pending, index, key)?.unwrap_or(work.tree);
+                        refer(tree, encoded)?;
+                    }
+                }
+            }
+            if !entered.contains(&index) {
+                // The whole container is where it was not before, with the members it still has.
+                work.unedited(|encoded| refer(work.tree, encoded))?;
+            }
+        }
+        Ok(live)
     }
 }
 
@@ -1122,6 +1209,8 @@ struct RootMembers<'t, 'b> {
     name: Option<Box<[u8]>>,
     tree: TreeId,
     fresh: Vec<FreshTree>,
+    /// The trees that were built in, with the first id used in each.
+    first_ids: Vec<(TreeId, u64)>,
 }
 
 impl<'b> RootMembers<'_, 'b> {
@@ -1171,6 +1260,7 @@ impl Visitor for RootMembers<'_, '_> {
         let name = encoded_key(&key.text())?;
         let t = &mut *self.transaction;
         self.tree = t.edits.member_tree_to_write(&mut t.pending, 0, &name)?;
+        self.first_ids.push((self.tree, t.pending.head(self.tree)?.next_id));
         t.builder.build(&mut t.pending, self.tree, 1, t.scratch);
         self.name = Some(name);
         Ok(())
