@@ -2,7 +2,8 @@
 //!
 //! A line that starts with `$ ` is run by `sh` in a folder of the script's own, and `> ` lines go
 //! on with it. What it printed follows: stdout, then stderr, then `? CODE` if that is not 0. A `#`
-//! starts a comment, and `$PWD` stands for the folder. `UPDATE=1 cargo test` writes what is printed now into the scripts; read the
+//! starts a comment, `⏎` is an empty line of output, and
+//! `$PWD` the folder. `UPDATE=1 cargo test` writes what is printed now into the scripts; read the
 //! difference before you commit it.
 
 use std::fmt::Write as _;
@@ -87,8 +88,8 @@ fn run(command: &str, home: &Path) -> String {
     let mut text = String::new();
     for stream in [&output.stdout, &output.stderr] {
         let home = home.to_str().expect("it is UTF-8");
-        text.push_str(&String::from_utf8_lossy(stream).replace(home, "$PWD"));
-        if !text.is_empty() && !text.ends_with('\n') {
+        for line in String::from_utf8_lossy(stream).replace(home, "$PWD").lines() {
+            text.push_str(if line.is_empty() { "⏎" } else { line });
             text.push('\n');
         }
     }
