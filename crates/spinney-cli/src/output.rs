@@ -112,7 +112,7 @@ fn replace_file(path: &FilePath, print: impl FnOnce(&mut dyn Write) -> Result<()
     builder.prefix(".spinney-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(target.parent().unwrap_or(folder)).map_err(|e| failed(e))?;
+    let mut file = builder.tempfile_in(target.parent().unwrap_or(folder)).map_err(failed)?;
     print(&mut file).map_err(|error| match error.kind() {
         ErrorKind::Io => error.at(format!("`{}`", path.display())),
         _ => error,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use spinney::Result;
-use spinney_lab::system::{Durability, Factory};
+use spinney_lab::system::Durability;
 use spinney_lab::{Options, systems};
 
 use crate::global::Global;
@@ -73,7 +73,7 @@ enum Level {
 impl Bench {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
         let options = self.options(!global.quiet);
-        let report = spinney_lab::run(&options, factories(&options.backends, &options.peers)?)?;
+        let report = spinney_lab::run(&options, systems::all(&options.backends, &options.peers)?)?;
         report.print();
         Ok(ExitCode::from(report.exit_code()))
     }
@@ -107,8 +107,4 @@ impl Bench {
 
 fn without_none(names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(|name| name != "none").collect()
-}
-
-fn factories(_backends: &[String], _peers: &[String]) -> Result<Vec<Box<dyn Factory>>> {
-    Ok(systems::peers())
 }
