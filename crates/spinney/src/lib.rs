@@ -16,6 +16,7 @@ pub mod backends;
 mod file_scratch;
 pub mod formats;
 mod janitor;
+pub mod salvage;
 pub mod snapshot;
 pub mod store;
 

@@ -50,6 +50,8 @@ pub struct JsonWriter<W> {
     buffer: Vec<u8>,
     layout: Layout,
     fidelity: Fidelity,
+    /// Where the value stands, for errors.
+    base: Path,
     open: Vec<Open>,
     /// The innermost container, as in `open`; `Map` at the root, where nothing comes before a value.
     within: Container,
@@ -92,6 +94,7 @@ impl<W: Write> JsonWriter<W> {
             buffer: Vec::with_capacity(FLUSH_LEN + FLUSH_LEN / 4),
             layout,
             fidelity,
+            base: Path::root(),
             open: Vec::new(),
             within: Container::Map,
             needs_comma: false,
@@ -100,6 +103,12 @@ impl<W: Write> JsonWriter<W> {
             key: 0..0,
             keys: Vec::new(),
         }
+    }
+
+    /// Says where the value stands, so that errors name whole paths; the default is the root.
+    pub fn with_base(mut self, path: Path) -> Self {
+        self.base = path;
+        self
     }
 
     /// Writes out what is buffered and gives `out` back. No line feed is added.
@@ -234,7 +243,7 @@ impl<W: Write> JsonWriter<W> {
     /// The error for a value that would lose `what`.
     #[cold]
     fn refused(&self, what: &str) -> Error {
-        let mut path = Path::root();
+        let mut path = self.base.clone();
         for (level, open) in self.open.iter().enumerate() {
             let inner = self.open.get(level + 1);
             let segment = match (open.container, inner) {
@@ -250,7 +259,7 @@ impl<W: Write> JsonWriter<W> {
             path.push(&segment);
         }
         Error::unsupported(format!(
-            "JSON has no form for {what} of `{path}`; `--lossy` drops it, `--tagged` keeps it"
+            "JSON has no form for {what} of {path}; `--lossy` drops it, `--tagged` keeps it"
         ))
     }
 }

@@ -94,7 +94,9 @@ fn absent(dir: &Path) -> Result<Error> {
         Ok(metadata) if !metadata.is_dir() => return Err(not_a_store(dir)),
         Ok(_) => refuse_foreign_files(dir)?,
     }
-    Ok(Error::not_found(format!("no store at `{shown}`; `spinney init {shown}` makes one")))
+    Ok(Error::not_found(format!(
+        "no store at `{shown}`; `spinney set` and `spinney import` make one"
+    )))
 }
 
 fn not_a_store(dir: &Path) -> Error {

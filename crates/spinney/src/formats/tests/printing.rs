@@ -52,12 +52,12 @@ fn refusal_names_the_first_value_that_would_lose_something() {
         tree
     };
     let meta = Event::Meta("a".into(), "b".into());
-    for (path, pointer) in [
+    for (path, shown) in [
         (&[][..], "the root"),
-        (&["a"], "/a"),
-        (&["0"], "/0"),
-        (&["3", "0", "k"], "/3/0/k"),
-        (&["a/b", "2", "x~\n\"é", "-"], "/a~1b/2/x~0\n\"é/-"),
+        (&["a"], "`/a`"),
+        (&["0"], "`/0`"),
+        (&["3", "0", "k"], "`/3/0/k`"),
+        (&["a/b", "2", "x~\n\"é", "-"], "`/a~1b/2/x~0\n\"é/-`"),
     ] {
         for (event, what) in [(Event::Bytes(vec![1]), "the bytes"), (meta.clone(), "the metadata")]
         {
@@ -67,7 +67,7 @@ fn refusal_names_the_first_value_that_would_lose_something() {
             assert_eq!(
                 error.context(),
                 format!(
-                    "JSON has no form for {what} of `{pointer}`; `--lossy` drops it, `--tagged` keeps it"
+                    "JSON has no form for {what} of {shown}; `--lossy` drops it, `--tagged` keeps it"
                 )
             );
         }

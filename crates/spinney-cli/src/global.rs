@@ -1,0 +1,83 @@
+//! Which store is meant and how it is opened: the options that all verbs share.
+//!
+//! Reading never makes a store; only the verbs that put data into one do.
+
+use clap::{Args, ValueEnum};
+use spinney::{Durability, OpenOptions, Result, Snapshot, Store};
+
+use crate::message;
+
+/// Options before or after any verb.
+#[derive(Args)]
+pub struct Global {
+    /// The store: a directory, `lmdb:DIR` or `memory:`
+    #[arg(
+        long,
+        global = true,
+        env = "SPINNEY_STORE",
+        default_value = "spinney-store",
+        value_name = "URL"
+    )]
+    pub store: String,
+
+    /// Say nothing on stderr but errors
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// The option of all verbs that write.
+#[derive(Args)]
+pub struct Write {
+    /// What the change survives when the command returns
+    #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
+    pub durability: Level,
+}
+
+/// What a change survives.
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum Level {
+    /// Power loss
+    #[default]
+    Durable,
+    /// Nothing for sure: it is written out as the command ends
+    None,
+}
+
+impl Global {
+    /// The newest state of a store that exists.
+    pub fn read(&self) -> Result<Snapshot> {
+        self.open_to_read()?.read()
+    }
+
+    /// A store that exists, only to read; its medium may be read-only.
+    pub fn open_to_read(&self) -> Result<Store> {
+        OpenOptions::new().create(false).read_only(true).open(&self.store)
+    }
+
+    /// A store that exists, to change what it holds.
+    pub fn open_to_change(&self, write: &Write) -> Result<Store> {
+        OpenOptions::new().create(false).durability(write.level()).open(&self.store)
+    }
+
+    /// A store to put data into, made if there is none.
+    pub fn open_or_create(&self, write: &Write) -> Result<Store> {
+        OpenOptions::new().durability(write.level()).open(&self.store)
+    }
+
+    /// Tells the user something that is not data.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            message::print_note(text);
+        }
+    }
+}
+
+impl Write {
+    /// As the library calls it.
+    pub fn level(&self) -> Durability {
+        match self.durability {
+            Level::Durable => Durability::Durable,
+            Level::None => Durability::None,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `bench`: the lab, as the command line asks for it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use spinney::Result;
+use spinney_lab::system::Durability;
+use spinney_lab::{Options, systems};
+
+use crate::global::Global;
+
+/// `spinney bench`.
+#[derive(Args)]
+#[command(after_help = "\
+Without options a run on the memory and LMDB backends beside a JSON file and SQLite finishes within
+a minute. Losses are printed first. Every result is compared with all others: the exit code is 1 when
+one is wrong. `--store` has no effect: each run makes stores of its own and removes them.
+
+Examples:
+  spinney bench
+  spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
+  spinney bench --backends lmdb --peers sqlite --durability durable")]
+pub struct Bench {
+    /// Numbers of items
+    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    sizes: Option<Vec<usize>>,
+
+    /// Backends of spinney: memory, lmdb; `none` for no backend
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    backends: Option<Vec<String>>,
+
+    /// What to measure beside them: file, sqlite; `none` for no peer
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    peers: Option<Vec<String>>,
+
+    /// Tries of each row that count, however long they take
+    #[arg(long, value_name = "N")]
+    tries: Option<usize>,
+
+    /// What commits must survive before they are answered
+    #[arg(long, value_name = "LEVEL,..", value_delimiter = ',', value_enum)]
+    durability: Option<Vec<Level>>,
+
+    /// Only these rows, by name or number
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    rows: Vec<String>,
+
+    /// Write every sample to this file, one JSON object a line
+    #[arg(long, value_name = "FILE.jsonl")]
+    records: Option<PathBuf>,
+
+    /// Where the stores live while they are measured [default: target/spinney-lab]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+
+    /// Seed of the order in which systems take turns
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+}
+
+/// What commits must survive before they are answered.
+#[derive(Clone, Copy, ValueEnum)]
+enum Level {
+    /// Power loss
+    Durable,
+    /// The end of the process
+    Process,
+    /// Nothing
+    None,
+}
+
+impl Bench {
+    pub fn run(self, global: &Global) -> Result<ExitCode> {
+        let options = self.options(!global.quiet);
+        let report = spinney_lab::run(&options, systems::all(&options.backends, &options.peers)?)?;
+        report.print();
+        Ok(ExitCode::from(report.exit_code()))
+    }
+
+    fn options(self, progress: bool) -> Options {
+        let quick = Options::default();
+        let level = |level| match level {
+            Level::Durable => Durability::Durable,
+            Level::Process => Durability::Process,
+            Level::None => Durability::None,
+        };
+        Options {
+            sizes: self.sizes.unwrap_or(quick.sizes),
+            backends: self.backends.map_or(quick.backends, without_none),
+            peers: self.peers.map_or(quick.peers, without_none),
+            // Whoever asks for a number of tries gets it.
+            budget: if self.tries.is_some() { None } else { quick.budget },
+            tries: self.tries,
+            durability: self
+                .durability
+                .map_or(quick.durability, |levels| levels.into_iter().map(level).collect()),
+            rows: self.rows,
+            records: self.records,
+            dir: self.dir,
+            seed: self.seed,
+            progress,
+            ..quick
+        }
+    }
+}
+
+fn without_none(names: Vec<String>) -> Vec<String> {
+    names.into_iter().filter(|name| name != "none").collect()
+}

@@ -1,0 +1,92 @@
+//! The verbs, a file a group; each is the definition of its options and what it does.
+
+mod bench;
+mod check;
+mod describe;
+mod edit;
+mod export;
+mod import;
+mod meta;
+mod read;
+mod salvage;
+mod set;
+mod stats;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use spinney::Result;
+
+use crate::global::Global;
+
+/// What the user can ask for.
+#[derive(Subcommand)]
+pub enum Verb {
+    /// Print the value at a path as JSON
+    Get(read::Get),
+    /// Set the value at a path, making the maps on the way
+    Set(set::Set),
+    /// Remove the node at a path and all below it
+    Remove(edit::Remove),
+    /// Insert an element into a list
+    Insert(edit::Insert),
+    /// Move or rename a node with all below it
+    Move(edit::Move),
+    /// Copy a node with all below it
+    Copy(edit::Copy),
+    /// Print the members of a map or list, one a line
+    List(read::List),
+    /// Print how many members a map or list has
+    Count(read::Count),
+    /// Print, set or remove metadata of a node
+    Meta(meta::Meta),
+    /// Replace the node at a path by the content of a file
+    Import(import::Import),
+    /// Print the tree, or a part of it, as JSON
+    Export(export::Export),
+    /// Print facts about the store
+    Stats(stats::Stats),
+    /// Read everything and tell what is damaged
+    Check(check::Check),
+    /// Give back the space of what was removed
+    Compact(store::Compact),
+    /// Copy the store, consistently, while others use it
+    Backup(store::Backup),
+    /// Print all that can be read of a damaged store and tell what is lost
+    Salvage(salvage::Salvage),
+    /// Measure spinney beside what you would use instead
+    Bench(bench::Bench),
+    /// Print a script that completes commands in your shell
+    Completions(describe::Completions),
+    /// Print the manual page
+    Man(describe::Man),
+}
+
+impl Verb {
+    /// Does it; the exit code of success is not always 0.
+    pub fn run(self, global: &Global) -> Result<ExitCode> {
+        match self {
+            Verb::Get(verb) => verb.run(global),
+            Verb::Set(verb) => verb.run(global),
+            Verb::Remove(verb) => verb.run(global),
+            Verb::Insert(verb) => verb.run(global),
+            Verb::Move(verb) => verb.run(global),
+            Verb::Copy(verb) => verb.run(global),
+            Verb::List(verb) => verb.run(global),
+            Verb::Count(verb) => verb.run(global),
+            Verb::Meta(verb) => verb.run(global),
+            Verb::Import(verb) => verb.run(global),
+            Verb::Export(verb) => verb.run(global),
+            Verb::Stats(verb) => verb.run(global),
+            Verb::Check(verb) => return verb.run(global),
+            Verb::Compact(verb) => verb.run(global),
+            Verb::Backup(verb) => verb.run(global),
+            Verb::Salvage(verb) => return verb.run(global),
+            Verb::Bench(verb) => return verb.run(global),
+            Verb::Completions(verb) => verb.run(),
+            Verb::Man(verb) => verb.run(),
+        }
+        .map(|()| ExitCode::SUCCESS)
+    }
+}

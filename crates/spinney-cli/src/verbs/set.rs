@@ -1,0 +1,134 @@
+//! `set`: one value, from the command line, a file or stdin.
+
+use clap::Args;
+use spinney::formats::{Dialect, ReadOptions};
+use spinney::path::Display;
+use spinney::{Error, Existing, Result, Scalar, Transaction, Visitor};
+
+use crate::global::{Global, Write};
+use crate::input::{Input, Opened};
+
+/// `spinney set`.
+#[derive(Args)]
+#[command(after_help = "\
+Maps that are missing on the way are made. In a list the last segment is a position that exists,
+or `-` to append.
+
+Examples:
+  spinney set /people/42/name '\"Ada\"'
+  spinney set /people @people.json
+  curl -s https://example.org/x.json | spinney set /x -
+  spinney set /people/42/photo @photo.jpg --bytes")]
+pub struct Set {
+    /// Path of the node
+    path: String,
+
+    /// The value as JSON; `@FILE` reads it from a file, `-` from stdin
+    #[arg(value_name = "JSON|@FILE|-", allow_negative_numbers = true)]
+    value: String,
+
+    /// Fail if there is a node already
+    #[arg(long)]
+    create: bool,
+
+    /// Fail unless the store is at this revision
+    #[arg(long, value_name = "R")]
+    if_revision: Option<u64>,
+
+    /// Store the argument, file or stdin as bytes, not as JSON
+    #[arg(long, conflicts_with_all = ["json5", "tagged"])]
+    bytes: bool,
+
+    /// Read JSON5: comments, trailing commas, unquoted keys
+    #[arg(long)]
+    json5: bool,
+
+    /// Read the members that start with `$spinney:` as metadata and bytes
+    #[arg(long)]
+    tagged: bool,
+
+    #[command(flatten)]
+    write: Write,
+}
+
+impl Set {
+    pub fn run(self, global: &Global) -> Result<()> {
+        spinney::path::check(&self.path)?;
+        let input = Input::of_value(&self.value);
+        // What cannot be opened makes no store.
+        let mut opened = Some(input.open()?);
+        if let (Input::Text(_), false) = (&input, self.bytes) {
+            // A store that did not exist is not made for a typing error.
+            self.parse(&input, input.open()?, &mut Ignore)
+                .map_err(|error| error.at(format!("set {}", Display(&self.path))))?;
+        }
+        let store = global.open_or_create(&self.write)?;
+        store.write(|transaction| {
+            self.check_revision(transaction)?;
+            let existing = if self.create { Existing::MustNot } else { Existing::Any };
+            transaction.set_with(&self.path, existing, |visitor| {
+                let opened = reopen(&input, &mut opened)?;
+                match self.bytes {
+                    true => visitor.scalar(Scalar::Bytes(&input.read_bytes(opened)?)),
+                    false => self.parse(&input, opened, visitor),
+                }
+            })
+        })?;
+        store.wait_until_reclaimed();
+        Ok(())
+    }
+
+    fn check_revision(&self, transaction: &Transaction<'_>) -> Result<()> {
+        match self.if_revision {
+            Some(expected) if expected != transaction.base() => Err(Error::conflict(format!(
+                "set {}: the store is at revision {}, not {expected}; read it again",
+                Display(&self.path),
+                transaction.base()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn parse(
+        &self,
+        input: &Input,
+        opened: Opened,
+        visitor: &mut (impl Visitor + ?Sized),
+    ) -> Result<()> {
+        let dialect = if self.json5 { Dialect::Json5 } else { Dialect::Json };
+        let options = ReadOptions { dialect, tagged: self.tagged, ..ReadOptions::default() };
+        input.parse(opened, options, visitor)
+    }
+}
+
+/// The input from its beginning, again where another writer came first.
+pub fn reopen(input: &Input, opened: &mut Option<Opened>) -> Result<Opened> {
+    match (opened.take(), input) {
+        (Some(opened), _) => Ok(opened),
+        (None, Input::Stdin) => Err(Error::conflict(
+            "the store changed while stdin was read, which can be read only once; try again",
+        )),
+        (None, _) => input.open(),
+    }
+}
+
+/// Takes a value and keeps nothing.
+struct Ignore;
+
+impl Visitor for Ignore {
+    fn open(&mut self, _: spinney::Container) -> Result<()> {
+        Ok(())
+    }
+    fn key(&mut self, _: spinney::Key<'_>) -> Result<()> {
+        Ok(())
+    }
+    fn scalar(&mut self, _: Scalar<'_>) -> Result<()> {
+        Ok(())
+    }
+    fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn meta(&mut self, _: &str, _: &str) -> Result<()> {
+        Ok(())
+    }
+}

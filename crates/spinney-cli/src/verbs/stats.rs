@@ -1,0 +1,62 @@
+//! `stats`: facts about the store.
+
+use std::io::Write;
+
+use clap::Args;
+use spinney::{NodeKind, Path, Result};
+
+use crate::global::Global;
+use crate::message::one_line;
+use crate::output::{cannot_write, stdout};
+
+/// `spinney stats`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  spinney stats
+  spinney stats --store lmdb:/var/lib/people")]
+pub struct Stats {}
+
+impl Stats {
+    pub fn run(self, global: &Global) -> Result<()> {
+        let store = global.open_to_read()?;
+        let snapshot = store.read()?;
+        let mut facts = vec![
+            ("url".to_owned(), global.store.clone()),
+            ("revision".to_owned(), snapshot.revision()?.to_string()),
+        ];
+        facts.extend(store.stats()?);
+        let mut trees = Vec::new();
+        snapshot.list_with("", None, None, &mut |member| {
+            let mut path = Path::root();
+            path.push(&member.segment);
+            let members = match member.kind {
+                NodeKind::Map | NodeKind::List => snapshot.count(&path)?,
+                _ => None,
+            };
+            let members = members.map(|count| count.to_string());
+            trees.push((one_line(&path), member.kind.name(), members.unwrap_or_default()));
+            Ok(())
+        })?;
+        facts.insert(2, ("trees".to_owned(), trees.len().to_string()));
+        let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let mut out = stdout();
+        let mut print = || {
+            for (name, value) in &facts {
+                writeln!(out, "{name:width$}  {}", one_line(value))?;
+            }
+            if trees.is_empty() {
+                return out.flush();
+            }
+            let width = trees.iter().map(|(path, ..)| path.chars().count()).max().unwrap_or(0);
+            let width = width.clamp(4, 60);
+            writeln!(out, "\n{:width$}  {:6}  {:>9}", "tree", "kind", "members")?;
+            for (path, kind, members) in &trees {
+                let line = format!("{path:width$}  {kind:6}  {members:>9}");
+                writeln!(out, "{}", line.trim_end())?;
+            }
+            out.flush()
+        };
+        print().map_err(cannot_write)
+    }
+}
