@@ -111,7 +111,7 @@ fn syncs(folder: &Path) -> Result<Runs> {
 /// Takes single samples of a limit, between the tries of the row that it bounds.
 pub enum Sampler {
     /// Of [`FDATASYNC`].
-    Sync(SyncFile),
+    Sync(Box<SyncFile>),
     /// Of [`PARSE`].
     Parse(Rc<[u8]>),
     /// Of [`PRINT`].
@@ -124,7 +124,7 @@ impl Sampler {
     /// # Errors
     /// `Io` when the folder cannot be written.
     pub fn syncs(folder: &Path) -> Result<Sampler> {
-        SyncFile::new(folder).map(Sampler::Sync)
+        Ok(Sampler::Sync(Box::new(SyncFile::new(folder)?)))
     }
 
     /// The sampler of the limit that bounds `operation`, for durable commits of one entry, texts

@@ -15,7 +15,7 @@ use spinney_lab::{Options, Report, run, systems};
 fn options(folder: &tempfile::TempDir) -> Options {
     Options {
         sizes: vec![10],
-        backends: vec!["reference".to_owned()],
+        backends: ["reference", "memory", "lmdb"].map(str::to_owned).to_vec(),
         tries: Some(2),
         dir: Some(folder.path().to_owned()),
         seed: Some(7),
@@ -27,7 +27,9 @@ fn options(folder: &tempfile::TempDir) -> Options {
 }
 
 fn factories(fault: Fault) -> Vec<Box<dyn Factory>> {
-    let mut factories = systems::peers();
+    let names = |names: [&str; 2]| names.map(str::to_owned);
+    let mut factories = systems::all(&names(["memory", "lmdb"]), &names(["file", "sqlite"]))
+        .expect("all are known");
     factories.push(Box::new(Reference(fault)));
     factories
 }
@@ -52,8 +54,9 @@ fn every_row_gives_equal_hashes_on_every_system() {
                 hashes.entry((row, record.size)).or_default().insert(hash);
             }
             Status::Skipped(reason) => {
-                let expected = match &*record.test {
-                    "reclaim" => "no background work to finish",
+                let expected = match (&*record.test, &*record.system) {
+                    ("reclaim", _) => "no background work to finish",
+                    (_, "memory") => "it lives in memory",
                     _ => "not persistent",
                 };
                 assert_eq!(reason, expected, "{record:?}");
@@ -74,7 +77,7 @@ fn published_hashes_come_out_of_the_peers() {
         options.durability = vec![Durability::None];
         options.tries = Some(1);
     });
-    for system in ["file", "sqlite", "reference"] {
+    for system in ["file", "sqlite", "reference", "memory", "lmdb"] {
         let hash = |test: &str| {
             report.find(test, 1_000, system).and_then(|record| record.hash.clone()).expect(test)
         };
