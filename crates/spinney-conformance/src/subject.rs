@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spinney::formats::{self, Fidelity, JsonWriter, Layout};
-use spinney::{Committed, ErrorKind, OpenOptions, Result, Store, Transaction, Value};
+use spinney::formats::{self, Fidelity, JsonWriter, Layout, ReadOptions};
+use spinney::{
+    Committed, ErrorKind, Existing, OpenOptions, Result, Store, Transaction, Value, Visitor,
+};
 use spinney_core::Memory;
 use spinney_core::backend::{Backend, Revision};
 use spinney_core::check::Report;
@@ -34,12 +36,12 @@ impl Subject {
     /// When the edit fails or the diff does not hold.
     pub fn write<T>(&self, edit: impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Committed<T> {
         let before = self.store.read().expect("a snapshot");
-        let old_text = text(&self.follower);
+        let old_text = self.catch_up();
         let committed = self.store.write(edit).expect("the edit succeeds");
         let after = self.store.read().expect("a snapshot");
         let diff = committed.diff.expand(&before.view(), &after.view()).expect("the diff expands");
         assert_eq!(Diff::decode(&diff.encode()).expect("the diff decodes"), diff);
-        assert_normalised(&diff);
+        assert_normalised(&committed.diff);
         let moved = before.revision().expect("revision") != committed.revision;
         assert_eq!(moved, !diff.is_empty(), "a revision is made by a change and by nothing else");
         let new_text = text(&self.store);
@@ -50,6 +52,20 @@ impl Subject {
         self.apply(&diff);
         assert_eq!(text(&self.follower), new_text, "the diff applies again: {diff:?}");
         committed
+    }
+
+    /// Brings the follower to the store's state after commits that it did not see.
+    fn catch_up(&self) -> String {
+        let now = text(&self.store);
+        if text(&self.follower) != now {
+            let options = || ReadOptions { tagged: true, ..ReadOptions::default() };
+            let read =
+                |visitor: &mut dyn Visitor| formats::read_with(now.as_bytes(), options(), visitor);
+            self.follower
+                .write(|tx| tx.set_with("", Existing::Any, read))
+                .expect("the follower imports");
+        }
+        now
     }
 
     fn apply(&self, diff: &Diff) {
@@ -161,9 +177,10 @@ pub fn json(text: &str) -> Value {
     formats::parse(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// No operation is without effect, and no node has two, but for an element that moved.
+/// No operation is without effect, and no node has two. An element that moved is taken and put; a
+/// name that another tree takes over loses one tree and gets the other.
 fn assert_normalised(diff: &Diff) {
-    let mut seen: BTreeMap<Vec<(Vec<u8>, u64)>, (bool, bool)> = BTreeMap::new();
+    let mut seen: BTreeMap<Vec<(Vec<u8>, u64)>, &Op> = BTreeMap::new();
     for op in &diff.ops {
         assert_ne!(op.old, op.new, "an operation without effect: {op:?}");
         let name = op.path.iter().map(|step| match step {
@@ -171,14 +188,13 @@ fn assert_normalised(diff: &Diff) {
             Step::Element { id, .. } => (Vec::new(), *id),
         });
         let name: Vec<_> = name.chain([(vec![op.what as u8], 0)]).collect();
-        let sides = (op.old.is_some(), op.new.is_some());
-        if let Some(other) = seen.insert(name, sides) {
-            let moved = is_element(op) && (other, sides) == ((true, false), (false, true));
-            assert!(moved, "two operations on a node: {op:?}");
+        if let Some(other) = seen.insert(name, op) {
+            let is_replaced = other.new.is_none() && op.old.is_none();
+            let is_element = matches!(op.path.last(), Some(Step::Element { .. }));
+            assert!(
+                is_replaced && (is_element || other.tree != op.tree),
+                "two operations on a node: {diff:?}"
+            );
         }
     }
-}
-
-fn is_element(op: &Op) -> bool {
-    matches!(op.path.last(), Some(Step::Element { .. }))
 }

@@ -69,7 +69,10 @@ fn moves_keep_ids(s: &Subject, list: &str, len: u64) {
         let (id, neighbour) = (id_at(s, &path(from)), id_at(s, &path(len / 3)));
         let value = s.get(&path(from));
         let diff = s.write(|tx| tx.mv(&path(from), &path(to))).diff;
-        assert_eq!(ids(&diff), (vec![id], vec![id]), "{from} to {to}");
+        let (taken, put) = ids(&diff);
+        assert!(taken.len() == 1 && taken == put, "{from} to {to}: {taken:?}, {put:?}");
+        // Of two neighbours that change places either one may be said to have moved.
+        assert!(taken[0] == id || from.abs_diff(to) == 1, "{from} to {to}: {taken:?}");
         assert_eq!((s.get(&path(to)), id_at(s, &path(to))), (value, id), "{from} to {to}");
         let places = [len / 3 - 1, len / 3, len / 3 + 1];
         let stayed = places.iter().any(|&place| id_at(s, &path(place)) == neighbour);

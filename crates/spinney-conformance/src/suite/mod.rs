@@ -17,6 +17,7 @@ mod moves;
 mod removal;
 mod scalars;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use spinney_core::backend::Backend;
@@ -40,7 +41,7 @@ pub fn suite(factory: Factory<'_>) {
     tree(factory);
 }
 
-/// Runs the cases of the tree alone.
+/// Runs the cases of the tree alone; a case that fails does not keep the others from running.
 ///
 /// # Panics
 /// When a case fails.
@@ -58,16 +59,24 @@ pub fn tree(factory: Factory<'_>) {
         ("imports", imports::CASES),
         ("bulk", bulk::CASES),
     ];
+    let mut failed: Vec<&str> = Vec::new();
     for (group, cases) in groups {
         timed(group, || {
             for (name, case) in cases {
                 println!("{group}: {name}");
-                let subject = Subject::new(factory());
-                case(&subject);
-                subject.check();
+                let run = || {
+                    let subject = Subject::new(factory());
+                    case(&subject);
+                    subject.check();
+                };
+                if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                    println!("failed: {group}: {name}");
+                    failed.push(name);
+                }
             }
         });
     }
+    assert!(failed.is_empty(), "{} cases failed: {failed:#?}", failed.len());
 }
 
 /// Prints a case, or a part of one, that a backend cannot run, and why.
