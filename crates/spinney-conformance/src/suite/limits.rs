@@ -93,7 +93,7 @@ fn deep_moves(s: &Subject) {
     let deeper = "/u".to_owned() + &"/y".repeat(240);
     assert_eq!(s.store.write(|tx| tx.mv(&way, &deeper)).expect_err("deep").kind(), LimitExceeded);
     assert_eq!(
-        s.store.write(|tx| tx.mv("/t", "/u/v/w".repeat(20).as_str())).expect_err("deep").kind(),
+        s.store.write(|tx| tx.mv("/t", "/u/v/w".repeat(25).as_str())).expect_err("deep").kind(),
         LimitExceeded
     );
     assert!(s.get(&way).is_some());
