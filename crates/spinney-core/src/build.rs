@@ -31,7 +31,7 @@ struct Member {
     key_at: usize,
     key_len: usize,
     end: usize,
-    /// The key's first eight bytes, so that most comparisons stay here.
+    /// In a map the key's first eight bytes, so that most comparisons stay here; in a list the id.
     head: u64,
 }
 
@@ -46,8 +46,8 @@ struct Frame {
     meta: Vec<u8>,
     /// Sorted runs of a map in scratch, or the pages of a list so far.
     overflow: Option<Overflow>,
-    /// Elements before those in the buffer, in a list.
-    elements: u64,
+    /// The id of the next element, in a list.
+    next_id: u64,
 }
 
 enum Overflow {
@@ -149,7 +149,9 @@ impl Build<'_, '_> {
             Container::List => {
                 let key_at =
                     b.members[frame.first_member..].last().map_or(frame.bytes_at, |last| last.end);
-                Member { key_at, key_len: 0, end, head: 0 }
+                let id = frame.next_id;
+                frame.next_id += 1;
+                Member { key_at, key_len: 0, end, head: id }
             }
             Container::Map => {
                 let (key_at, key_len) = b.key.take().expect("a key comes before each member");
@@ -206,9 +208,7 @@ impl Build<'_, '_> {
                 }
                 let Some(Overflow::Pages(_, filler)) = &mut frame.overflow else { unreachable!() };
                 for member in &b.members[frame.first_member..] {
-                    let entry = Entry { id: frame.elements, ..entry_of(&b.arena, member) };
-                    frame.elements += 1;
-                    filler.push(self.pending, entry)?;
+                    filler.push(self.pending, element_of(&b.arena, member))?;
                 }
             }
         }
@@ -271,9 +271,11 @@ impl Build<'_, '_> {
                 let container = frame.container;
                 let id = self.pending.new_id(self.tree)?;
                 let mut filler = Filler::new(container, self.tree, id);
-                for (index, member) in self.b.members[frame.first_member..].iter().enumerate() {
-                    let id = if container == Container::List { index as u64 } else { 0 };
-                    let entry = Entry { id, ..entry_of(&self.b.arena, member) };
+                for member in &self.b.members[frame.first_member..] {
+                    let entry = match container {
+                        Container::Map => entry_of(&self.b.arena, member),
+                        Container::List => element_of(&self.b.arena, member),
+                    };
                     filler.push(self.pending, entry)?;
                 }
                 filler.finish(self.pending)?;
@@ -317,6 +319,12 @@ fn entry_of<'a>(arena: &'a [u8], member: &Member) -> Entry<'a> {
     Entry { key: &arena[member.key_at..key_end], id: 0, value: &arena[key_end..member.end] }
 }
 
+/// A member with the id that it has in a list; a map has no use for it.
+#[inline]
+fn element_of<'a>(arena: &'a [u8], member: &Member) -> Entry<'a> {
+    Entry { id: member.head, ..entry_of(arena, member) }
+}
+
 #[cold]
 fn repeated(key: &[u8]) -> Error {
     duplicate_key(Key::decode(key).unwrap_or(Key::Text("?")))
@@ -357,7 +365,7 @@ impl Visitor for Build<'_, '_> {
             sorted: true,
             meta,
             overflow: None,
-            elements: 0,
+            next_id: 0,
         });
         Ok(())
     }
@@ -413,8 +421,7 @@ impl Visitor for Build<'_, '_> {
             // Longer bodies are not even encoded: pages are packed from the members themselves.
             if b.arena.len() - frame.bytes_at <= 2 * self.pending.sizes.inline_len_max {
                 let arena = &b.arena;
-                let entry =
-                    |index: usize| Entry { id: index as u64, ..entry_of(arena, &members[index]) };
+                let entry = |index: usize| element_of(arena, &members[index]);
                 page::encode(container, members.len(), entry, None, &mut b.body);
             }
         }
@@ -440,5 +447,15 @@ impl Visitor for Build<'_, '_> {
     fn meta(&mut self, name: &str, value: &str) -> Result<()> {
         self.b.meta.insert(name.to_owned(), value.to_owned());
         Ok(())
+    }
+
+    fn wants_element_ids(&self) -> bool {
+        true
+    }
+
+    fn element(&mut self, id: u64) {
+        if let Some(frame) = self.b.frames.last_mut() {
+            frame.next_id = id;
+        }
     }
 }

@@ -71,10 +71,13 @@ impl Contained<'_> {
                 stack.pop();
                 continue;
             }
-            if page.layout.container == Container::Map {
-                key.clear();
-                page.key_into(*index, &mut key).ok_or_else(bad)?;
-                visitor.key(Key::decode(&key).ok_or_else(bad)?)?;
+            match page.layout.container {
+                Container::List => visitor.element(page.element(*index).ok_or_else(bad)?.0),
+                Container::Map => {
+                    key.clear();
+                    page.key_into(*index, &mut key).ok_or_else(bad)?;
+                    visitor.key(Key::decode(&key).ok_or_else(bad)?)?;
+                }
             }
             next = Some(page.value(*index).ok_or_else(bad)?);
             *index += 1;
@@ -82,8 +85,14 @@ impl Contained<'_> {
     }
 }
 
-/// Kind, metadata, and members as encoded key and node.
-type OpenContainer = (Container, Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>);
+/// An open container, with its members as encoded key or id, and node.
+struct OpenContainer {
+    container: Container,
+    meta: Vec<u8>,
+    /// Its own id, in a list.
+    id: u64,
+    members: Vec<(Vec<u8>, u64, Vec<u8>)>,
+}
 
 /// Encodes a node with everything inline, whatever its size.
 #[derive(Default)]
@@ -92,6 +101,8 @@ struct ContainedBuilder {
     keys: Vec<Vec<u8>>,
     meta: Vec<(String, String)>,
     done: Vec<u8>,
+    /// The id of the element that follows, in a list.
+    id: u64,
 }
 
 impl ContainedBuilder {
@@ -107,10 +118,11 @@ impl ContainedBuilder {
     fn add(&mut self, encoded: Vec<u8>) {
         match self.open.last_mut() {
             None => self.done = encoded,
-            Some((Container::Map, _, members)) => {
-                members.push((self.keys.pop().expect("a key comes before each member"), encoded));
+            Some(OpenContainer { container: Container::Map, members, .. }) => {
+                let key = self.keys.pop().expect("a key comes before each member");
+                members.push((key, 0, encoded));
             }
-            Some((Container::List, _, members)) => members.push((Vec::new(), encoded)),
+            Some(OpenContainer { members, .. }) => members.push((Vec::new(), self.id, encoded)),
         }
     }
 }
@@ -118,7 +130,7 @@ impl ContainedBuilder {
 impl Visitor for ContainedBuilder {
     fn open(&mut self, container: Container) -> Result<()> {
         let meta = self.take_meta();
-        self.open.push((container, meta, Vec::new()));
+        self.open.push(OpenContainer { container, meta, id: self.id, members: Vec::new() });
         Ok(())
     }
 
@@ -138,12 +150,13 @@ impl Visitor for ContainedBuilder {
     }
 
     fn close(&mut self) -> Result<()> {
-        let (container, meta, members) = self.open.pop().expect("close comes after open");
+        let OpenContainer { container, meta, id, members } =
+            self.open.pop().expect("close comes after open");
+        self.id = id;
         let mut body = Vec::new();
         let entry = |index: usize| {
-            let (key, value): &(Vec<u8>, Vec<u8>) = &members[index];
-            let id = if container == Container::List { index as u64 } else { 0 };
-            Entry { key, id, value }
+            let (key, id, value) = &members[index];
+            Entry { key, id: *id, value }
         };
         page::encode(container, members.len(), entry, None, &mut body);
         if body.len() > u32::MAX as usize {
@@ -159,5 +172,13 @@ impl Visitor for ContainedBuilder {
     fn meta(&mut self, name: &str, value: &str) -> Result<()> {
         self.meta.push((name.to_owned(), value.to_owned()));
         Ok(())
+    }
+
+    fn wants_element_ids(&self) -> bool {
+        true
+    }
+
+    fn element(&mut self, id: u64) {
+        self.id = id;
     }
 }

@@ -146,14 +146,14 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// The queue entry for what it refers to; `None` for a tree, whose root the caller follows.
-    pub fn item(self, tree: TreeId, except: &[u64]) -> Option<Item> {
+    /// The queue entry for what it refers to; `None` for a tree, whose root has entries of its own.
+    pub fn item(self, tree: TreeId) -> Option<Item> {
         let (id, what) = match self {
             Reference::Container(container, id) => (id, What::Container(container)),
             Reference::Chunks(id) => (id, What::Chunks),
             Reference::Tree(_) => return None,
         };
-        (!except.contains(&id)).then(|| Item { tree, id, what, except: except.to_vec() })
+        Some(Item { tree, id, what, except: Vec::new() })
     }
 }
 
@@ -224,7 +224,10 @@ fn queue_references(
     for index in 0..page.count() {
         let value = page.value(index).ok_or_else(bad)?;
         references(value, |reference| {
-            if let Some(below) = reference.item(item.tree, &item.except) {
+            if let Some(below) = reference.item(item.tree)
+                && !item.except.contains(&below.id)
+            {
+                let below = Item { except: item.except.clone(), ..below };
                 changes.push(Change::Put((&below.key()[..]).into(), below.encode().into()));
             }
         })

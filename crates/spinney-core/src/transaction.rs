@@ -15,7 +15,7 @@ use crate::limits::{DEPTH_MAX, KEY_LEN_MAX};
 use crate::node::{self, Node};
 use crate::path::{self, Display};
 use crate::pending::Pending;
-use crate::reclaim::{Item, Reference, references};
+use crate::reclaim::{Item, references};
 use crate::value::{Value, ValueBuilder};
 use crate::view::View;
 use crate::visit::{Container, Visitor};
@@ -45,8 +45,10 @@ pub struct Transaction<'b> {
     edits: Edits,
     builder: Builder,
     scratch: Option<&'b NewScratch<'b>>,
-    /// Containers and long values that moved: still referred to, though their old place is gone.
-    kept: BTreeSet<(TreeId, u64)>,
+    /// Encoded nodes that edits had made and that were dropped again.
+    dropped: Vec<(TreeId, Vec<u8>)>,
+    /// After the diff: the opened containers whose changes are part of it.
+    entered: BTreeSet<usize>,
     /// The opened containers from the root to the one that an edit is in, with the position in lists.
     trail: Vec<(usize, Option<u64>)>,
 }
@@ -80,7 +82,8 @@ impl<'b> Transaction<'b> {
             edits,
             builder: Builder::default(),
             scratch: None,
-            kept: BTreeSet::new(),
+            dropped: Vec::new(),
+            entered: BTreeSet::new(),
             trail: Vec::new(),
         })
     }
@@ -321,7 +324,7 @@ impl<'b> Transaction<'b> {
                 let position = path::position(&last).expect("it names an element");
                 let element = self.take_element(parent, position)?;
                 if let ElementValue::Edited(edit) = element.value {
-                    self.discard(self.edits.nodes[parent].tree, edit)?;
+                    self.discard(self.edits.nodes[parent].tree, edit);
                 }
             }
         }
@@ -551,6 +554,11 @@ impl<'b> Transaction<'b> {
             let applied = match (&op.what, &op.new, op.path.last()) {
                 (What::Meta, Some(meta), _) => self.replace_meta(&path, meta),
                 (What::Meta, None, _) => self.replace_meta(&path, &[]),
+                (What::Node, _, Some(Step::Element { id, position }))
+                    if op.old.is_some() && self.element_id(&path, *position)? != Some(*id) =>
+                {
+                    Err(Error::conflict(format!("the element {id} is not there")))
+                }
                 (What::Node, None, _) => self.try_remove(&path).and_then(|existed| match existed {
                     true => Ok(()),
                     false => Err(Error::conflict("there is nothing to remove")),
@@ -568,6 +576,17 @@ impl<'b> Transaction<'b> {
             applied.map_err(|error| error.at(format_args!("apply a diff at {path}")))?;
         }
         Ok(())
+    }
+
+    /// The id of the element at a position of the list that a path leads to.
+    fn element_id(&mut self, path: &str, position: u64) -> Result<Option<u64>> {
+        let (parent, _) = path::split_last(path).expect("an element has a list");
+        let Some(parent) = self.open_existing(parent)? else { return Ok(None) };
+        let view = self.pending.view();
+        match &mut self.edits.nodes[parent].body {
+            Body::List(list) => Ok(list.element(&view, position)?.map(|element| element.id)),
+            Body::Map(_) => Ok(None),
+        }
     }
 
     fn apply_insert(&mut self, path: &str, position: u64, id: u64, new: &[u8]) -> Result<()> {
@@ -775,13 +794,13 @@ impl<'b> Transaction<'b> {
                 let key = encoded_key(segment)?;
                 let tree = self.edits.member_tree_to_write(&mut self.pending, parent, &key)?;
                 if let Some(old) = self.put_map_member(parent, &key, edit) {
-                    self.discard(tree, old)?;
+                    self.discard(tree, old);
                 }
             }
             Container::List => {
                 let tree = self.edits.nodes[parent].tree;
                 if let Some(old) = self.replace_edit(parent, segment, edit)? {
-                    self.discard(tree, old)?;
+                    self.discard(tree, old);
                 }
             }
         }
@@ -818,10 +837,10 @@ impl<'b> Transaction<'b> {
 
     fn remove_member(&mut self, parent: usize, key: &[u8]) -> Result<()> {
         let tree = self.edits.member_tree_to_write(&mut self.pending, parent, key)?;
-        match self.put_map_member(parent, key, Edit::Removed) {
-            Some(old) => self.discard(tree, old),
-            None => Ok(()),
+        if let Some(old) = self.put_map_member(parent, key, Edit::Removed) {
+            self.discard(tree, old);
         }
+        Ok(())
     }
 
     fn take_element(&mut self, parent: usize, position: u64) -> Result<Element> {
@@ -876,7 +895,6 @@ impl<'b> Transaction<'b> {
             Container::List => {
                 let position = path::position(segment).expect("it names an element");
                 let element = self.take_element(parent, position)?;
-                let tree = self.edits.nodes[parent].tree;
                 let Body::List(list) = &self.edits.nodes[parent].body else { unreachable!() };
                 let edit = match element.value {
                     ElementValue::Edited(edit) => edit,
@@ -884,7 +902,6 @@ impl<'b> Transaction<'b> {
                         Edit::Set(list.stored_bytes(stored).expect("it is stored").into())
                     }
                 };
-                self.keep(tree, &edit)?;
                 Ok((edit, Some(element.id)))
             }
         }
@@ -899,65 +916,25 @@ impl<'b> Transaction<'b> {
                 None => return Err(damaged()),
             },
         };
-        self.keep(tree, &edit)?;
         Ok((edit, tree))
     }
 
-    /// Notes that what a moved member refers to is still referred to.
-    fn keep(&mut self, tree: TreeId, edit: &Edit) -> Result<()> {
-        let mut encoded = Vec::new();
-        match edit {
-            Edit::Removed => return Ok(()),
-            Edit::Set(bytes) => encoded.extend_from_slice(bytes),
-            Edit::Open { node, .. } => self.edits.nodes[*node].write_base(&mut encoded),
-        }
-        let (pending, kept) = (&self.pending, &mut self.kept);
-        references(&encoded, |reference| {
-            if let Some(item) = reference.item(tree, &[])
-                && !pending.is_new(tree, item.id)
-            {
-                kept.insert((tree, item.id));
-            }
-        })
-        .ok_or_else(damaged)
-    }
-
-    /// Gives back what a dropped edit has made: new containers are reclaimed, moved ones no longer kept.
-    fn discard(&mut self, tree: TreeId, edit: Edit) -> Result<()> {
-        let mut dropped = vec![edit];
-        while let Some(edit) = dropped.pop() {
-            let mut encoded = Vec::new();
+    /// Notes what a dropped edit had made, to be given back unless it has moved elsewhere.
+    fn discard(&mut self, tree: TreeId, edit: Edit) {
+        let mut edits = vec![edit];
+        while let Some(edit) = edits.pop() {
             match edit {
-                Edit::Removed => continue,
-                Edit::Set(bytes) => encoded.extend_from_slice(&bytes),
+                Edit::Removed => {}
+                Edit::Set(encoded) => self.dropped.push((tree, encoded.into())),
                 Edit::Open { node, .. } => {
                     let work = &mut self.edits.nodes[node];
+                    let mut encoded = Vec::new();
                     work.write_base(&mut encoded);
-                    match &mut work.body {
-                        Body::Map(map) => {
-                            dropped.extend(std::mem::take(&mut map.edits).into_values())
-                        }
-                        Body::List(list) => {
-                            let pages = std::mem::take(&mut list.pages);
-                            for element in pages.into_values().flat_map(|page| page.elements) {
-                                if let ElementValue::Edited(edit) = element.value {
-                                    dropped.push(edit);
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            let mut items = Vec::new();
-            references(&encoded, |reference| items.extend(reference.item(tree, &[])))
-                .ok_or_else(damaged)?;
-            for item in items {
-                if !self.kept.remove(&(tree, item.id)) && self.pending.is_new(tree, item.id) {
-                    self.pending.reclaim(&item);
+                    self.dropped.push((tree, encoded));
+                    edits.extend(work.take_edits());
                 }
             }
         }
-        Ok(())
     }
 
     // The commit, as data flows: edits -> pages -> diff -> (authorise, validate, veto, index: to
@@ -969,7 +946,7 @@ impl<'b> Transaction<'b> {
     /// # Errors
     /// `Conflict` when the store has changed since [`Transaction::begin`]; those of the backend.
     pub fn commit(mut self, commit_id: u128) -> Result<Commit> {
-        let opened = self.opened();
+        let opened = self.opened()?;
         for &node in opened.iter().rev() {
             match self.edits.nodes[node].body {
                 Body::Map(_) => encode_map::encode(&mut self.edits, &mut self.pending, node)?,
@@ -981,7 +958,7 @@ impl<'b> Transaction<'b> {
         if diff.is_empty() {
             return Ok(Commit { revision: base, diff, trees: Vec::new(), reclaims: false });
         }
-        self.reclaim_old(&diff)?;
+        self.reclaim_dropped(&diff)?;
         if let Some(root) = self.edits.nodes[0].encoded.take() {
             self.pending.head(0)?.root = root;
         } else {
@@ -1002,30 +979,30 @@ impl<'b> Transaction<'b> {
     }
 
     /// The changed containers that are still in the tree, parents before children.
-    fn opened(&self) -> Vec<usize> {
+    fn opened(&mut self) -> Result<Vec<usize>> {
+        self.edits.nodes[0].in_diff = true;
         let mut order = vec![0];
         let mut at = 0;
         while let Some(&node) = order.get(at) {
             at += 1;
-            let mut add = |edit: &Edit| {
-                if let Edit::Open { node, .. } = edit
-                    && self.edits.nodes[*node].changed
+            let work = &self.edits.nodes[node];
+            let (in_diff, list) = (work.in_diff, work.container() == Container::List);
+            let mut below = Vec::new();
+            for (key, edit) in work.edits() {
+                if let Edit::Open { node: child, .. } = edit
+                    && self.edits.nodes[*child].changed
                 {
-                    order.push(*node);
-                }
-            };
-            match &self.edits.nodes[node].body {
-                Body::Map(map) => map.edits.values().for_each(&mut add),
-                Body::List(list) => {
-                    for element in list.pages.values().flat_map(|page| &page.elements) {
-                        if let ElementValue::Edited(edit) = &element.value {
-                            add(edit);
-                        }
-                    }
+                    let stored = || self.edits.stored_member(&self.pending, node, key);
+                    let in_diff = in_diff && (list || stored()?.is_some());
+                    below.push((*child, in_diff));
                 }
             }
+            for (child, in_diff) in below {
+                self.edits.nodes[child].in_diff = in_diff;
+                order.push(child);
+            }
         }
-        order
+        Ok(order)
     }
 
     /// Puts the changes of all containers together, with their paths.
@@ -1048,6 +1025,7 @@ impl<'b> Transaction<'b> {
                     path.pop();
                 }
                 Next::Enter(node) => {
+                    self.entered.insert(node);
                     let work = &mut self.edits.nodes[node];
                     let (tree, list) = (work.tree, matches!(work.body, Body::List(_)));
                     let Delta { members, taken, put } = std::mem::take(&mut work.delta);
@@ -1083,32 +1061,75 @@ impl<'b> Transaction<'b> {
         diff
     }
 
-    /// Queues what removed and replaced nodes referred to, except what moved.
-    fn reclaim_old(&mut self, diff: &Diff) -> Result<()> {
-        for op in diff.ops.iter().filter(|op| op.what == What::Node) {
-            let Some(old) = &op.old else { continue };
-            let moved: Vec<u64> =
-                self.kept.iter().filter(|(tree, _)| *tree == op.tree).map(|&(_, id)| id).collect();
-            let mut items = Vec::new();
-            let found = references(old, |reference| {
-                if !matches!(reference, Reference::Tree(_)) {
-                    items.extend(reference.item(op.tree, &moved));
-                }
-            });
-            found.ok_or_else(damaged)?;
-            // What an edit kept in place, such as a container that only got other metadata, stays.
-            let mut still: BTreeSet<u64> = BTreeSet::new();
-            if let Some(new) = &op.new {
-                let found = references(new, |reference| {
-                    still.extend(reference.item(op.tree, &[]).map(|item| item.id));
+    /// Queues what is referred to no more: what removed and replaced nodes held, stored ones and
+    /// those that came and went in this transaction, except what lives on elsewhere.
+    fn reclaim_dropped(&mut self, diff: &Diff) -> Result<()> {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let nodes = diff.ops.iter().filter(|op| op.what == What::Node);
+        dropped.extend(nodes.filter_map(|op| Some((op.tree, op.old.as_deref()?.to_vec()))));
+        // Changes below containers that are themselves new, or moved, are no part of the diff.
+        let entered = std::mem::take(&mut self.entered);
+        for (node, work) in self.edits.nodes.iter_mut().enumerate() {
+            if !entered.contains(&node) {
+                let Delta { members, taken, .. } = std::mem::take(&mut work.delta);
+                let replaced = members.into_iter().filter_map(|member| match member.change {
+                    MemberChange::Node { old, .. } => old,
+                    MemberChange::Below { .. } => None,
                 });
-                found.ok_or_else(damaged)?;
+                let old = replaced.chain(taken.into_iter().map(|taken| taken.value));
+                dropped.extend(old.map(|old| (work.tree, old.into())));
             }
-            for item in items.iter().filter(|item| !still.contains(&item.id)) {
-                self.pending.reclaim(item);
+        }
+        let mut items = Vec::new();
+        for (tree, encoded) in dropped {
+            references(&encoded, |reference| items.extend(reference.item(tree)))
+                .ok_or_else(damaged)?;
+        }
+        if items.is_empty() {
+            return Ok(());
+        }
+        let live = self.live(&entered)?;
+        for mut item in items {
+            if !live.contains(&(item.tree, item.id)) {
+                let moved = live
+                    .iter()
+                    .filter(|&&(tree, id)| tree == item.tree && !self.pending.is_new(tree, id));
+                item.except = moved.map(|&(_, id)| id).collect();
+                self.pending.reclaim(&item);
             }
         }
         Ok(())
+    }
+
+    /// What the edits refer to: all that could have moved away from where it was stored.
+    fn live(&self, entered: &BTreeSet<usize>) -> Result<BTreeSet<(TreeId, u64)>> {
+        let mut live = BTreeSet::new();
+        let mut nodes = vec![0];
+        while let Some(index) = nodes.pop() {
+            let work = &self.edits.nodes[index];
+            let mut refer = |tree: TreeId, encoded: &[u8]| {
+                references(encoded, |reference| {
+                    live.extend(reference.item(tree).map(|item| (tree, item.id)));
+                })
+                .ok_or_else(damaged)
+            };
+            for (key, edit) in work.edits() {
+                match edit {
+                    Edit::Removed => {}
+                    Edit::Open { node, .. } => nodes.push(*node),
+                    Edit::Set(encoded) => {
+                        let tree =
+                            self.edits.member_tree(&self.pending, index, key)?.unwrap_or(work.tree);
+                        refer(tree, encoded)?;
+                    }
+                }
+            }
+            if !entered.contains(&index) {
+                // The whole container is where it was not before, with the members it still has.
+                work.unedited(|encoded| refer(work.tree, encoded))?;
+            }
+        }
+        Ok(live)
     }
 }
 

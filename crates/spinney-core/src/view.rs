@@ -419,8 +419,10 @@ impl<'s> View<'s> {
                 stack.pop();
                 continue;
             }
-            if cursor.container == Container::Map {
-                visitor.key(cursor.key(&mut key)?)?;
+            match cursor.container {
+                Container::Map => visitor.key(cursor.key(&mut key)?)?,
+                Container::List if visitor.wants_element_ids() => visitor.element(cursor.id()?),
+                Container::List => {}
             }
             let encoded = &cursor.bytes[cursor.value_range()?];
             let annotated = node::read(encoded).ok_or_else(damaged_node)?;

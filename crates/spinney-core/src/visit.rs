@@ -63,4 +63,16 @@ pub trait Visitor {
     fn close(&mut self) -> Result<()>;
     /// One metadata entry of the value that follows.
     fn meta(&mut self, name: &str, value: &str) -> Result<()>;
+
+    /// Whether the receiver wants [`Visitor::element`] calls.
+    #[inline]
+    fn wants_element_ids(&self) -> bool {
+        false
+    }
+
+    /// The id of the list element that follows, where the source has one.
+    #[inline]
+    fn element(&mut self, id: u64) {
+        let _ = id;
+    }
 }

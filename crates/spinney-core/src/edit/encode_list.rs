@@ -55,7 +55,7 @@ impl Values {
                 if let ElementValue::Edited(edit) = &element.value
                     && let Outcome::Is(value) = outcome(nodes, edit, None)?
                 {
-                    values.insert(element.id, value);
+                    values.insert(element.id, value.into());
                 }
             }
         }

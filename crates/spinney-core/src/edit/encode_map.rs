@@ -1,5 +1,6 @@
 //! Turning the edits of a map into an inline body or into changed pages.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -19,53 +20,109 @@ use crate::view::PageRecord;
 use crate::visit::Container;
 
 /// The key of a member and what becomes of it.
-type Fresh = (Box<[u8]>, Option<Box<[u8]>>);
+type Fresh<'a> = (&'a [u8], Option<Cow<'a, [u8]>>);
+
+/// What the edits of a map come to.
+#[derive(Default)]
+struct Changes<'a> {
+    fresh: Vec<Fresh<'a>>,
+    added: u64,
+    removed: u64,
+    members: Vec<MemberDelta>,
+}
+
+impl<'a> Changes<'a> {
+    fn note(&mut self, key: &[u8], tree: TreeId, change: MemberChange) {
+        self.members.push(MemberDelta { step: Step::Key(key.into()), tree, change });
+    }
+
+    fn set(&mut self, key: &'a [u8], value: Cow<'a, [u8]>, existed: bool) {
+        self.added += u64::from(!existed);
+        self.fresh.push((key, Some(value)));
+    }
+
+    fn remove(&mut self, key: &'a [u8]) {
+        self.removed += 1;
+        self.fresh.push((key, None));
+    }
+}
 
 /// Encodes the edits of an opened map; everything opened below it has been encoded.
 pub fn encode(edits: &mut Edits, pending: &mut Pending<'_>, index: usize) -> Result<()> {
     let Body::Map(map) = &mut edits.nodes[index].body else { unreachable!("it is a map") };
     let staged = std::mem::take(&mut map.edits);
-    let base = map.base.clone();
-    let catalogue = map.catalogue;
-    let tree = edits.nodes[index].tree;
-    let mut fresh: Vec<Fresh> = Vec::with_capacity(staged.len());
-    let mut removed = 0u64;
-    let mut added = 0u64;
-    let mut members = Vec::with_capacity(staged.len());
-    let empty_base = matches!(&base, Base::Inline(body) if body.is_empty());
-    let live = if catalogue { live_trees(edits, &staged) } else { BTreeSet::new() };
+    let (base, catalogue) = (map.base.clone(), map.catalogue);
+    let (tree, changed) = (edits.nodes[index].tree, edits.nodes[index].changed);
+    let changes = match catalogue {
+        true => catalogue_changes(edits, pending, &staged)?,
+        false => member_changes(edits, pending, index, &staged)?,
+    };
+    let Changes { fresh, added, removed, members } = changes;
+    let encoded = match (fresh.is_empty(), &base) {
+        (true, Base::Inline(body)) if !body.is_empty() || !changed => None,
+        (true, Base::Paged(_)) => None,
+        (_, Base::Inline(body)) => Some(encode_inline(pending, tree, body, &fresh)?),
+        (_, Base::Paged(id)) => encode_paged(pending, tree, *id, &fresh, added, removed)?,
+    };
+    drop(fresh);
+    let work = &mut edits.nodes[index];
+    work.encoded = encoded;
+    work.delta.members = members;
+    if let Body::Map(map) = &mut work.body {
+        map.edits = staged;
+    }
+    Ok(())
+}
+
+/// The changes of any map but the catalogue.
+fn member_changes<'a>(
+    edits: &'a Edits,
+    pending: &Pending<'_>,
+    index: usize,
+    staged: &'a BTreeMap<Box<[u8]>, Edit>,
+) -> Result<Changes<'a>> {
+    let work = &edits.nodes[index];
+    let Body::Map(map) = &work.body else { unreachable!("it is a map") };
+    let empty = matches!(&map.base, Base::Inline(body) if body.is_empty());
+    let mut changes = Changes::default();
+    changes.fresh.reserve(staged.len());
     for (key, edit) in staged {
-        let stored = match empty_base {
+        let stored = match empty {
             true => None,
-            false => edits.stored_member(pending, index, &key)?,
+            false => edits.stored_member(pending, index, key)?,
         };
-        let outcome = outcome(&edits.nodes, &edit, stored.as_deref())?;
-        let mut delta = |tree, change| {
-            members.push(MemberDelta { step: Step::Key(key.clone()), tree, change });
-        };
-        if !catalogue {
-            if let Some(change) = member_change(&edits.nodes, &edit, stored.as_deref(), &outcome)? {
-                delta(tree, change);
-            }
-            let existed = stored.is_some();
-            match outcome {
-                Outcome::Same => continue,
-                Outcome::Gone => removed += 1,
-                Outcome::Is(_) => added += u64::from(!existed),
-            }
-            fresh.push((key, outcome.value()));
-            continue;
+        let outcome = outcome(&edits.nodes, edit, stored.as_deref())?;
+        if work.in_diff || stored.is_some() {
+            let change = member_change(&edits.nodes, edit, stored.as_deref(), &outcome)?;
+            change.into_iter().for_each(|change| changes.note(key, work.tree, change));
         }
-        // In the catalogue a member's node is the root of its own tree; the entry names the tree.
-        let stored_tree = edits.stored_tree(pending, &key)?;
-        let own_tree = edits.member_tree(pending, index, &key)?;
+        match outcome {
+            Outcome::Same => {}
+            Outcome::Gone => changes.remove(key),
+            Outcome::Is(value) => changes.set(key, value, stored.is_some()),
+        }
+    }
+    Ok(changes)
+}
+
+/// The changes of the catalogue, whose members' nodes are the roots of their own trees: an entry
+/// only names its tree, and the root goes to the tree's head.
+fn catalogue_changes<'a>(
+    edits: &'a Edits,
+    pending: &mut Pending<'_>,
+    staged: &'a BTreeMap<Box<[u8]>, Edit>,
+) -> Result<Changes<'a>> {
+    let live = live_trees(edits, staged);
+    let mut changes = Changes::default();
+    for (key, edit) in staged {
+        let stored = edits.stored_member(pending, 0, key)?;
+        let stored_tree = edits.stored_tree(pending, key)?;
+        let own_tree = edits.member_tree(pending, 0, key)?;
         if stored_tree == own_tree {
-            if let (Some(tree), Some(change)) =
-                (own_tree, member_change(&edits.nodes, &edit, stored.as_deref(), &outcome)?)
-            {
-                delta(tree, change);
-            }
             let Some(tree) = own_tree else { continue };
+            let outcome = outcome(&edits.nodes, edit, stored.as_deref())?;
+            let change = member_change(&edits.nodes, edit, stored.as_deref(), &outcome)?;
+            change.into_iter().for_each(|change| changes.note(key, tree, change));
             match outcome {
                 Outcome::Same => {}
                 Outcome::Is(root) => pending.head(tree)?.root = root.into(),
@@ -73,46 +130,33 @@ pub fn encode(edits: &mut Edits, pending: &mut Pending<'_>, index: usize) -> Res
                     if !live.contains(&tree) {
                         pending.head(tree)?.root = Vec::new();
                     }
-                    removed += 1;
-                    fresh.push((key, None));
+                    changes.remove(key);
                 }
             }
             continue;
         }
         // Another tree takes the name, or none does: the stored one went elsewhere or is gone.
-        let (existed, value) = (stored.is_some(), outcome_of_new_tree(&edits.nodes, &edit)?);
+        let existed = stored.is_some();
         if let (Some(tree), Some(old)) = (stored_tree, stored) {
             if !live.contains(&tree) {
                 pending.head(tree)?.root = Vec::new();
             }
-            delta(tree, MemberChange::Node { old: Some(old.into()), new: None });
+            changes.note(key, tree, MemberChange::Node { old: Some(old.into()), new: None });
         }
-        let reference = match (own_tree, value) {
-            (Some(tree), Some(root)) => {
-                delta(tree, MemberChange::Node { old: None, new: Some(root.clone()) });
+        match (own_tree, outcome(&edits.nodes, edit, None)?) {
+            (Some(tree), Outcome::Is(root)) => {
+                let new = Some(root[..].into());
+                changes.note(key, tree, MemberChange::Node { old: None, new });
                 pending.head(tree)?.root = root.into();
-                let mut out = Vec::new();
-                node::write_tree(tree, &mut out);
-                added += u64::from(!existed);
-                Some(out.into())
+                let mut reference = Vec::new();
+                node::write_tree(tree, &mut reference);
+                changes.set(key, reference.into(), existed);
             }
-            _ => {
-                removed += u64::from(existed);
-                None
-            }
-        };
-        fresh.push((key, reference));
+            _ if existed => changes.remove(key),
+            _ => {}
+        }
     }
-    let encoded = match (fresh.is_empty(), &base) {
-        (true, Base::Inline(body)) if !body.is_empty() || !edits.nodes[index].changed => None,
-        (true, Base::Paged(_)) => None,
-        (_, Base::Inline(body)) => Some(encode_inline(pending, tree, body, &fresh)?),
-        (_, Base::Paged(id)) => encode_paged(pending, tree, *id, &fresh, added, removed)?,
-    };
-    let work = &mut edits.nodes[index];
-    work.encoded = encoded;
-    work.delta.members = members;
-    Ok(())
+    Ok(changes)
 }
 
 /// The trees that have a name after the edits of the catalogue.
@@ -121,17 +165,12 @@ fn live_trees(edits: &Edits, staged: &BTreeMap<Box<[u8]>, Edit>) -> BTreeSet<Tre
     edits.trees.iter().filter(|(key, _)| named(key)).map(|(_, &tree)| tree).collect()
 }
 
-/// The root of a tree that takes a name: whatever was there before is no part of it.
-fn outcome_of_new_tree(nodes: &[Work], edit: &Edit) -> Result<Option<Box<[u8]>>> {
-    Ok(outcome(nodes, edit, None)?.value())
-}
-
 /// What the diff says of a member.
 pub fn member_change(
     nodes: &[Work],
     edit: &Edit,
     stored: Option<&[u8]>,
-    outcome: &Outcome,
+    outcome: &Outcome<'_>,
 ) -> Result<Option<MemberChange>> {
     // An opened container that was there before is described by what changed below it.
     if let (Edit::Open { meta, node }, Some(stored)) = (edit, stored)
@@ -147,7 +186,7 @@ pub fn member_change(
         Outcome::Same => None,
         Outcome::Gone => Some(MemberChange::Node { old: stored.map(Into::into), new: None }),
         Outcome::Is(new) => {
-            Some(MemberChange::Node { old: stored.map(Into::into), new: Some(new.clone()) })
+            Some(MemberChange::Node { old: stored.map(Into::into), new: Some(new[..].into()) })
         }
     })
 }
@@ -162,7 +201,11 @@ impl Work {
 }
 
 /// The stored entries with the fresh ones laid over them, in order.
-fn merged<'a>(page: &Page<'a>, keys: &'a [Vec<u8>], fresh: &'a [Fresh]) -> Option<Vec<Entry<'a>>> {
+fn merged<'a>(
+    page: &Page<'a>,
+    keys: &'a [Vec<u8>],
+    fresh: &'a [Fresh<'a>],
+) -> Option<Vec<Entry<'a>>> {
     let mut entries = Vec::with_capacity(page.count() + fresh.len());
     let mut fresh = fresh.iter().peekable();
     for (index, key) in keys.iter().enumerate() {
@@ -215,7 +258,7 @@ fn encode_inline(
     pending: &mut Pending<'_>,
     tree: TreeId,
     body: &[u8],
-    fresh: &[Fresh],
+    fresh: &[Fresh<'_>],
 ) -> Result<Vec<u8>> {
     let page = Page::parse(Container::Map, body).ok_or_else(damaged)?;
     let keys = whole_keys(&page).ok_or_else(damaged)?;
@@ -250,7 +293,7 @@ fn encode_paged(
     pending: &mut Pending<'_>,
     tree: TreeId,
     id: u64,
-    fresh: &[Fresh],
+    fresh: &[Fresh<'_>],
     added: u64,
     removed: u64,
 ) -> Result<Option<Vec<u8>>> {
@@ -307,9 +350,9 @@ impl Copied {
 
 impl Pages {
     /// Applies the first edits, those of one page; returns how many.
-    fn apply(&mut self, pending: &mut Pending<'_>, fresh: &[Fresh]) -> Result<usize> {
+    fn apply(&mut self, pending: &mut Pending<'_>, fresh: &[Fresh<'_>]) -> Result<usize> {
         let view = pending.view();
-        let copied = Copied::of(separator::page_of(&view, self.tree, self.id, &fresh[0].0)?);
+        let copied = Copied::of(separator::page_of(&view, self.tree, self.id, fresh[0].0)?);
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
         let keys = whole_keys(&page).ok_or_else(damaged)?;
         let mut next: Option<Option<Copied>> = None;

@@ -191,6 +191,15 @@ impl ListWork {
         }
     }
 
+    /// The edits of its elements.
+    pub fn edits(&self) -> impl Iterator<Item = &Edit> {
+        let elements = self.pages.values().flat_map(|page| &page.elements);
+        elements.filter_map(|element| match &element.value {
+            ElementValue::Edited(edit) => Some(edit),
+            ElementValue::Stored { .. } => None,
+        })
+    }
+
     /// A new element's id.
     pub fn new_id(&mut self) -> u64 {
         self.next_id += 1;

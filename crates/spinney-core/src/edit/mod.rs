@@ -9,6 +9,7 @@ pub mod encode_map;
 pub mod list;
 pub mod read;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::backend::TreeId;
@@ -28,6 +29,8 @@ pub struct Work {
     pub body: Body,
     /// Whether it or anything below was edited.
     pub changed: bool,
+    /// Whether its changes may be part of the diff: it was in the store before the transaction.
+    pub in_diff: bool,
     /// After encoding: the new encoded node without metadata; `None` when it is as stored.
     pub encoded: Option<Vec<u8>>,
     /// After encoding: what changed, for the diff.
@@ -122,13 +125,7 @@ impl Edits {
             Container::Map => Body::Map(MapWork { base, edits: BTreeMap::new(), catalogue: false }),
             Container::List => Body::List(Box::new(ListWork::open(pending, tree, base)?)),
         };
-        self.nodes.push(Work {
-            tree,
-            body,
-            changed: false,
-            encoded: None,
-            delta: Delta::default(),
-        });
+        self.nodes.push(Work::new(tree, body, false));
         Ok(Some((meta, self.nodes.len() - 1)))
     }
 
@@ -137,7 +134,7 @@ impl Edits {
         let map =
             MapWork { base: Base::Inline(Box::new([])), edits: BTreeMap::new(), catalogue: false };
         let body = Body::Map(map);
-        self.nodes.push(Work { tree, body, changed: true, encoded: None, delta: Delta::default() });
+        self.nodes.push(Work::new(tree, body, true));
         self.nodes.len() - 1
     }
 
@@ -236,32 +233,26 @@ fn stored_tree(pending: &Pending<'_>, base: &Base, key: &[u8]) -> Result<Option<
 }
 
 /// What an edit makes of a member, once opened containers are encoded.
-pub enum Outcome {
+pub enum Outcome<'a> {
     /// As it is stored.
     Same,
     /// No member.
     Gone,
     /// This encoded node.
-    Is(Box<[u8]>),
-}
-
-impl Outcome {
-    /// The node, when there is one that is not as it is stored.
-    pub fn value(self) -> Option<Box<[u8]>> {
-        match self {
-            Outcome::Is(value) => Some(value),
-            Outcome::Same | Outcome::Gone => None,
-        }
-    }
+    Is(Cow<'a, [u8]>),
 }
 
 /// What an edit makes of a member, once opened containers are encoded; `stored` is what it was.
-pub fn outcome(nodes: &[Work], edit: &Edit, stored: Option<&[u8]>) -> Result<Outcome> {
-    let fresh: Box<[u8]> = match edit {
+pub fn outcome<'a>(
+    nodes: &'a [Work],
+    edit: &'a Edit,
+    stored: Option<&[u8]>,
+) -> Result<Outcome<'a>> {
+    let fresh: Cow<'a, [u8]> = match edit {
         Edit::Removed => {
             return Ok(if stored.is_some() { Outcome::Gone } else { Outcome::Same });
         }
-        Edit::Set(encoded) => encoded.clone(),
+        Edit::Set(encoded) => Cow::Borrowed(encoded),
         Edit::Open { meta, node } => {
             let mut out = Vec::new();
             node::write_meta(meta, &mut out);
@@ -276,12 +267,67 @@ pub fn outcome(nodes: &[Work], edit: &Edit, stored: Option<&[u8]>) -> Result<Out
 }
 
 impl Work {
+    fn new(tree: TreeId, body: Body, changed: bool) -> Work {
+        Work { tree, body, changed, in_diff: false, encoded: None, delta: Delta::default() }
+    }
+
     /// The container's kind.
     pub fn container(&self) -> Container {
         match self.body {
             Body::Map(_) => Container::Map,
             Body::List(_) => Container::List,
         }
+    }
+
+    /// The edits of its members, with their keys; keys are empty in a list.
+    pub fn edits(&self) -> Box<dyn Iterator<Item = (&[u8], &Edit)> + '_> {
+        match &self.body {
+            Body::Map(map) => Box::new(map.edits.iter().map(|(key, edit)| (&**key, edit))),
+            Body::List(list) => Box::new(list.edits().map(|edit| (&[][..], edit))),
+        }
+    }
+
+    /// Takes the edits of its members out.
+    pub fn take_edits(&mut self) -> Vec<Edit> {
+        match &mut self.body {
+            Body::Map(map) => std::mem::take(&mut map.edits).into_values().collect(),
+            Body::List(list) => {
+                let edits = list.edits().cloned().collect();
+                list.pages.clear();
+                edits
+            }
+        }
+    }
+
+    /// Calls `found` with each encoded member that is as it was stored, or, when they are in pages,
+    /// once with the container itself.
+    pub fn unedited(&self, mut found: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let damaged = || Error::corrupted("a stored page does not read");
+        match &self.body {
+            Body::Map(MapWork { base: Base::Paged(_), .. }) => {}
+            Body::List(list) if matches!(list.base, Base::Paged(_)) => {}
+            Body::Map(MapWork { base: Base::Inline(body), edits, .. }) => {
+                let page = crate::page::Page::parse(Container::Map, body).ok_or_else(damaged)?;
+                for index in 0..page.count() {
+                    let mut key = Vec::new();
+                    page.key_into(index, &mut key).ok_or_else(damaged)?;
+                    if !edits.contains_key(&key[..]) {
+                        found(page.value(index).ok_or_else(damaged)?)?;
+                    }
+                }
+                return Ok(());
+            }
+            Body::List(list) => {
+                let elements = list.pages.values().flat_map(|page| &page.elements);
+                for encoded in elements.filter_map(|element| list.stored_bytes(&element.value)) {
+                    found(encoded)?;
+                }
+                return Ok(());
+            }
+        }
+        let mut encoded = Vec::new();
+        self.write_base(&mut encoded);
+        found(&encoded)
     }
 
     /// Appends the encoded node as it is stored.

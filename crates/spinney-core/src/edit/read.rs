@@ -130,8 +130,8 @@ fn element_found<'s>(edits: &'s Edits, node: usize, value: &'s ElementValue) -> 
     }
 }
 
-/// An encoded key, empty in a list, and the node.
-type Member<'s> = (Vec<u8>, Found<'s>);
+/// An encoded key, empty in a list, the element's id, 0 in a map, and the node.
+type Member<'s> = (Vec<u8>, u64, Found<'s>);
 
 /// The members of an opened container, in order; keys are empty in a list.
 fn members<'s>(edits: &'s Edits, view: &View<'s>, node: usize) -> Result<Vec<Member<'s>>> {
@@ -141,7 +141,8 @@ fn members<'s>(edits: &'s Edits, view: &View<'s>, node: usize) -> Result<Vec<Mem
         Body::Map(map) => {
             let mut fresh = map.edits.iter().peekable();
             let add = |members: &mut Vec<_>, key: &[u8], edit: &'s Edit| {
-                members.extend(edited(edits, node, key, edit).map(|found| (key.to_vec(), found)));
+                members
+                    .extend(edited(edits, node, key, edit).map(|found| (key.to_vec(), 0, found)));
             };
             let mut cursor = view.cursor(&base_slot(edits, node))?.expect("a map has a cursor");
             while cursor.advance()? {
@@ -154,7 +155,7 @@ fn members<'s>(edits: &'s Edits, view: &View<'s>, node: usize) -> Result<Vec<Mem
                 }
                 match fresh.next_if(|(fresh_key, _)| ***fresh_key == *key) {
                     Some((_, edit)) => add(&mut members, &key, edit),
-                    None => members.push((key, Found::Stored(view.follow(cursor.slot()?)?))),
+                    None => members.push((key, 0, Found::Stored(view.follow(cursor.slot()?)?))),
                 }
             }
             for (key, edit) in fresh {
@@ -166,14 +167,15 @@ fn members<'s>(edits: &'s Edits, view: &View<'s>, node: usize) -> Result<Vec<Mem
                 if let Some(page) = list.pages.get(&rank) {
                     for element in &page.elements {
                         let found = element_found(edits, node, &element.value);
-                        members.extend(found.map(|found| (Vec::new(), found)));
+                        members.extend(found.map(|found| (Vec::new(), element.id, found)));
                     }
                 } else if let crate::edit::Base::Paged(id) = list.base {
                     let record = view.list_page(work.tree, id, rank)?;
                     let page = record.page(Container::List)?;
                     for index in 0..page.count() {
-                        let value = page.value(index).ok_or_else(damaged)?;
-                        members.push((Vec::new(), Found::Stored(Slot::owned(work.tree, value))));
+                        let (id, value) = page.element(index).ok_or_else(damaged)?;
+                        let found = Found::Stored(Slot::owned(work.tree, value));
+                        members.push((Vec::new(), id, found));
                     }
                 }
             }
@@ -221,9 +223,10 @@ pub fn walk<'s>(
         }
         let Some((container, rest)) = stack.last_mut() else { return Ok(()) };
         match rest.next() {
-            Some((key, found)) => {
-                if *container == Container::Map {
-                    visitor.key(Key::decode(&key).ok_or_else(damaged)?)?;
+            Some((key, id, found)) => {
+                match container {
+                    Container::Map => visitor.key(Key::decode(&key).ok_or_else(damaged)?)?,
+                    Container::List => visitor.element(id),
                 }
                 next = Some(found);
             }
