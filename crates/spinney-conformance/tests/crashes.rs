@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spinney::{Durability, ErrorKind, OpenOptions, Result, Store, Transaction, Value};
+use spinney::{Durability, ErrorKind, Result, Store, Transaction, Value};
 use spinney_conformance::subject::text;
 use spinney_conformance::{folder, timed};
 
@@ -102,6 +102,7 @@ fn change(tx: &mut Transaction<'_>, n: u64) -> Result<()> {
 
 /// Commits change after change and says each one that is durable.
 fn write_for_ever(store: &Store) {
+    say("0 0");
     loop {
         let mut n = 0;
         let next = |tx: &mut Transaction<'_>| {
@@ -155,14 +156,19 @@ fn killed_writers_lose_nothing_that_was_durable() {
     reader.kill().expect("kill");
     reader.wait().expect("wait");
     assert_eq!(words.next(), None, "the reader has seen a broken state");
-    println!("{KILLS} kills, {} changes", number_at(&model, "/count/n"));
+    let changes = number_at(&model, "/count/n");
+    println!("{KILLS} kills, {changes} changes");
+    assert!(changes > KILLS, "the writers hardly wrote");
 }
 
 fn kill_once(dir: &Path, model: &Store, kill: u64) {
     let mut writer = start("write", dir);
-    let words = said(&mut writer);
+    let mut words = said(&mut writer);
+    assert_eq!(words.next().as_deref(), Some("0 0"));
     let heard = thread::spawn(move || words.last());
-    thread::sleep(Duration::from_millis(15) + Duration::from_micros(kill * 7_919 % 40_000));
+    // Long enough, now and then, for the largest change.
+    let least = if kill.is_multiple_of(4) { 150_000 } else { 1_000 };
+    thread::sleep(Duration::from_micros(least + kill * 7_919 % 40_000));
     writer.kill().expect("kill");
     writer.wait().expect("wait");
     let last = heard.join().expect("the listener");

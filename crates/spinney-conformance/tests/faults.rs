@@ -8,7 +8,7 @@ use spinney::backends::lmdb::{Lmdb, Options};
 use spinney::formats::{Fidelity, JsonWriter, Layout};
 use spinney::{ErrorKind, Existing, Result, Transaction, Value};
 use spinney_conformance::fault::{Fault, Operation, Plan};
-use spinney_conformance::{folder, model, timed};
+use spinney_conformance::{folder, timed};
 use spinney_core::backend::Backend;
 use spinney_core::check::check;
 use spinney_core::view::View;
@@ -39,14 +39,13 @@ const SMALL: &[Step] = &[
 const LARGE: &[Step] = &[
     |tx| tx.set("/a/list", &numbers(0..2_000)),
     |tx| tx.set_with("/a/big", Existing::Any, bulk),
-    |tx| tx.set_with("/a/big", Existing::Any, bulk).and_then(|()| tx.remove("/a/list").map(drop)),
-    |tx| tx.remove("/a/big").map(drop),
+    |tx| tx.remove("/a/big").and_then(|_| tx.remove("/a/list")).map(drop),
 ];
 
 fn bulk(visitor: &mut dyn Visitor) -> Result<()> {
     visitor.open(Container::List)?;
     let text = "bulk ".repeat(150);
-    for n in 0..26_000 {
+    for n in 0..12_500 {
         visitor.scalar(Scalar::String(Text::new(&format!("{n} {text}"))))?;
     }
     visitor.close()
@@ -140,7 +139,6 @@ fn fails(place: &dyn Place, steps: &[Step], texts: &[String], plan: Plan) -> boo
         write(&*backend, step).unwrap_or_else(|error| panic!("{plan:?}: reopened: {error}"));
     }
     assert!(text(&*backend) == texts[steps.len()], "{plan:?}: the history does not go on");
-    assert_eq!(model::trees(&*backend).is_empty(), false);
     reclaim_all(&*backend).expect("reclaims");
     let report = check(&*backend).expect("checks");
     assert!(report.is_sound() && report.queued == 0, "{plan:?}: {report:?}");
@@ -190,11 +188,11 @@ fn lmdb() {
 #[test]
 fn large_writes_in_memory() {
     timed("faults of large writes in memory", || {
-        every_call(LARGE, [1_499, 1, 1, 1, 211], &in_memory);
+        every_call(LARGE, [997, 3, 1, 4, 97], &in_memory);
     });
 }
 
 #[test]
 fn large_writes_in_lmdb() {
-    timed("faults of large writes in LMDB", || every_call(LARGE, [2_999, 3, 1, 3, 499], &in_lmdb));
+    timed("faults of large writes in LMDB", || every_call(LARGE, [1_999, 7, 1, 9, 199], &in_lmdb));
 }

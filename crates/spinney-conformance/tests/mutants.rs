@@ -174,22 +174,6 @@ fn check_of_damaged_records_of_each_kind() {
     println!("records of each kind: {kinds:?}");
 }
 
-#[test]
-fn the_revision_is_not_made_up() {
-    let backend = Arc::new(Mutant::new(Memory::new()));
-    let store = store(backend.clone());
-    store.write(|tx| tx.set("/a", &1.into())).expect("sets");
-    for bit in 0..64 {
-        let key = spinney_core::layout::head_key(0).into();
-        backend.set_plan(Plan::Exact { key, byte: bit / 8, bit: (bit % 8) as u8 });
-        let revision = store.read().and_then(|snapshot| snapshot.revision());
-        match revision {
-            Ok(revision) => assert_eq!(revision, 1, "a wrong revision"),
-            Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupted, "{error}"),
-        }
-    }
-}
-
 /// Edits over damage either fail or change what they say; they never make it worse in silence.
 #[test]
 fn writes_over_damaged_records() {
