@@ -79,9 +79,9 @@ pub fn check_snapshot(view: View<'_>) -> Result<Report> {
         Ok(root) => checker.walk(root),
         Err(error) => checker.report.damaged.push((Path::root(), error)),
     }
-    let building = Head::load(snapshot, 0).ok().flatten().and_then(|head| head.building);
+    let building = Head::load(snapshot, 0).ok().flatten().unwrap_or_default().building;
     for tree in trees(snapshot)? {
-        checker.count_left_over(tree, building)?;
+        checker.count_left_over(tree, &building)?;
     }
     Ok(checker.report)
 }
@@ -276,11 +276,11 @@ impl<'s> Checker<'s> {
     }
 
     /// Counts the records of a tree that nothing refers to.
-    fn count_left_over(&mut self, tree: TreeId, building: Option<(TreeId, u64)>) -> Result<()> {
+    fn count_left_over(&mut self, tree: TreeId, building: &[(TreeId, u64)]) -> Result<()> {
         let queued = self.queued(tree)?;
         let covered = |id: u64| {
             queued.range(..=id).next_back().is_some_and(|(_, &end)| id < end)
-                || building.is_some_and(|(other, first)| other == tree && id >= first)
+                || building.iter().any(|&(other, first)| other == tree && id >= first)
         };
         for kind in [RecordKind::Page, RecordKind::Count, RecordKind::Chunk] {
             let (from, to) = (prefix(tree, kind, 0), prefix(tree, kind, u64::MAX));

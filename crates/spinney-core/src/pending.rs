@@ -58,7 +58,6 @@ pub struct Pending<'b> {
     /// The first id of each tree that this transaction gave out.
     first_new_ids: BTreeMap<TreeId, u64>,
     unwritten_len: usize,
-    written_ahead: bool,
     reclaims: bool,
 }
 
@@ -78,7 +77,6 @@ impl<'b> Pending<'b> {
             heads: BTreeMap::new(),
             first_new_ids: BTreeMap::new(),
             unwritten_len: 0,
-            written_ahead: false,
             reclaims: false,
         })
     }
@@ -177,12 +175,11 @@ impl<'b> Pending<'b> {
         if self.unwritten_len < WRITE_AHEAD_LEN {
             return Ok(());
         }
-        if !self.written_ahead {
-            self.head(tree)?;
-            let first = self.first_new_ids[&tree];
-            self.head(0)?.building = Some((tree, first));
-        }
-        let changes = self.take_changes(&[0, tree]);
+        self.head(tree)?;
+        self.head(0)?.building =
+            self.first_new_ids.iter().map(|(&tree, &first)| (tree, first)).collect();
+        let trees = self.trees();
+        let changes = self.take_changes(&trees);
         let batch = Batch { revision: self.base, changes, ..Batch::default() };
         match self.backend.commit(batch)? {
             Outcome::Committed(_) => {}
@@ -190,7 +187,6 @@ impl<'b> Pending<'b> {
                 return Err(Error::conflict("the store changed during a big write"));
             }
         }
-        self.written_ahead = true;
         let snapshot = self.backend.snapshot()?;
         self.check_base(&*snapshot)?;
         self.layered = Overlay::default().over(snapshot);
@@ -222,23 +218,22 @@ impl<'b> Pending<'b> {
         commit_id: u128,
         diff: Arc<[u8]>,
     ) -> Result<Batch> {
-        self.head(0)?.building = None;
-        let trees = self.trees();
+        self.head(0)?.building.clear();
+        let mut trees = self.trees();
+        // A tree that is gone keeps a head without a root until everything in it is reclaimed; one
+        // that never came to be needs none.
+        trees.retain(|tree| {
+            *tree == 0 || {
+                let head = &self.heads[tree];
+                !head.root.is_empty() || head.revision > 0 || head.next_id > 1
+            }
+        });
         for tree in &trees {
             self.head(*tree)?.revision = revision;
         }
         let mut bases: Vec<(TreeId, Revision)> = vec![(0, self.base)];
         bases.extend(trees.iter().filter(|&&tree| tree != 0).map(|&tree| (tree, self.base)));
-        let gone: Vec<TreeId> = trees
-            .iter()
-            .copied()
-            .filter(|&tree| tree != 0 && self.heads[&tree].root.is_empty())
-            .collect();
-        let kept: Vec<TreeId> = trees.into_iter().filter(|tree| !gone.contains(tree)).collect();
-        for tree in gone {
-            self.delete(&head_key(tree));
-        }
-        Ok(Batch { bases, revision, commit_id, changes: self.take_changes(&kept), diff })
+        Ok(Batch { bases, revision, commit_id, changes: self.take_changes(&trees), diff })
     }
 
     /// Takes over what a builder that died has left: its records go to the reclaim queue.
@@ -248,14 +243,14 @@ impl<'b> Pending<'b> {
     /// # Errors
     /// Those of the backend.
     pub fn recover(mut self) -> Result<Pending<'b>> {
-        let Some((tree, first)) = self.head(0)?.building else {
+        let building = std::mem::take(&mut self.head(0)?.building);
+        if building.is_empty() {
             return Ok(self);
-        };
-        let end = self.head(tree)?.next_id;
-        self.head(0)?.building = None;
-        let item =
-            reclaim::Item { tree, id: first, what: reclaim::What::Ids { end }, except: Vec::new() };
-        self.put(&item.key(), &item.encode());
+        }
+        for (tree, first) in building {
+            let what = reclaim::What::Ids { end: self.head(tree)?.next_id };
+            self.reclaim(&reclaim::Item { tree, id: first, what, except: Vec::new() });
+        }
         let changes = self.take_changes(&[0]);
         let batch = Batch { revision: self.base, changes, ..Batch::default() };
         match self.backend.commit(batch)? {
@@ -264,9 +259,9 @@ impl<'b> Pending<'b> {
         }
     }
 
-    /// Whether something was put into the reclaim queue.
+    /// Whether there is something to reclaim: an entry of the queue, or a tree without a root.
     pub fn reclaims(&self) -> bool {
-        self.reclaims
+        self.reclaims || self.heads.iter().any(|(&tree, head)| tree != 0 && head.root.is_empty())
     }
 
     /// Puts a container or long value into the reclaim queue.

@@ -8,10 +8,10 @@ use std::ops::Bound;
 
 use crate::backend::{Backend, Batch, Change, Direction, Outcome, Snapshot, TreeId};
 use crate::error::{Error, Result};
-use crate::layout::{PREFIX_LEN, RecordKind, prefix};
+use crate::layout::{PREFIX_LEN, RecordKind, head_key, prefix};
 use crate::node::{self, Node};
 use crate::page::Page;
-use crate::record::{SEAL_LEN, damaged, seal, unseal};
+use crate::record::{Head, SEAL_LEN, damaged, seal, unseal};
 use crate::varint;
 use crate::view::PageRecord;
 use crate::visit::Container;
@@ -166,8 +166,11 @@ pub fn step(backend: &dyn Backend, trees: &[TreeId]) -> Result<usize> {
     let guard = backend.write_guard(0)?;
     let snapshot = backend.snapshot()?;
     for &tree in trees {
-        if let Some(item) = first_item(&*snapshot, tree)? {
-            let (changes, deleted) = step_changes(&*snapshot, &item)?;
+        let next = match first_item(&*snapshot, tree)? {
+            Some(item) => Some(step_changes(&*snapshot, &item)?),
+            None => forgotten_head(&*snapshot, tree)?.map(|change| (vec![change], 1)),
+        };
+        if let Some((changes, deleted)) = next {
             let batch = Batch { revision: snapshot.revision()?, changes, ..Batch::default() };
             let outcome = backend.commit(batch)?;
             drop(guard);
@@ -188,6 +191,16 @@ fn first_item(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Option<Item>> {
         Some((key, record)) => Item::decode(&key, &record).map(Some),
         None => Ok(None),
     }
+}
+
+/// The deletion of the head of a tree that is gone, once nothing of it is left.
+fn forgotten_head(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Option<Change>> {
+    if tree == 0 || Head::load(snapshot, tree)?.is_none_or(|head| !head.root.is_empty()) {
+        return Ok(None);
+    }
+    let building = Head::load(snapshot, 0)?.unwrap_or_default().building;
+    let built = building.iter().any(|&(other, _)| other == tree);
+    Ok((!built).then(|| Change::Delete((&head_key(tree)[..]).into())))
 }
 
 fn step_changes(snapshot: &dyn Snapshot, item: &Item) -> Result<(Vec<Change>, usize)> {

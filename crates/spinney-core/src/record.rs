@@ -75,9 +75,9 @@ pub struct Head {
     pub revision: Revision,
     /// The id that the next container or chunk sequence gets.
     pub next_id: u64,
-    /// In tree 0: the tree in which a big commit is being built, and the first id it uses.
-    /// Whoever holds the write guard and finds it set knows that the builder died.
-    pub building: Option<(TreeId, u64)>,
+    /// In tree 0: the trees in which a big commit is being built, and the first id it uses in each.
+    /// Whoever holds the write guard and finds any knows that the builder died.
+    pub building: Vec<(TreeId, u64)>,
     /// The encoded root node; empty where there is none.
     pub root: Vec<u8>,
 }
@@ -96,13 +96,12 @@ impl Head {
         let bad = || damaged(&key, "its fields do not read");
         let mut at = 12;
         let next_id = varint::read(&record, &mut at).ok_or_else(bad)?;
-        let building = match varint::read(&record, &mut at).ok_or_else(bad)? {
-            0 => None,
-            id => {
-                let tree = varint::read(&record, &mut at).ok_or_else(bad)?;
-                Some((TreeId::try_from(tree).map_err(|_| bad())?, id))
-            }
-        };
+        let mut building = Vec::new();
+        for _ in 0..varint::read(&record, &mut at).ok_or_else(bad)? {
+            let tree = varint::read(&record, &mut at).ok_or_else(bad)?;
+            let first = varint::read(&record, &mut at).ok_or_else(bad)?;
+            building.push((TreeId::try_from(tree).map_err(|_| bad())?, first));
+        }
         Ok(Some(Head {
             revision: layout::head_revision(Some(&record))?,
             next_id,
@@ -135,7 +134,8 @@ impl Head {
             (Head::checksum(key, revision, content) == *sum).then_some(())?;
             let mut at = 12;
             varint::read(record, &mut at)?;
-            if varint::read(record, &mut at)? != 0 {
+            for _ in 0..varint::read(record, &mut at)? {
+                varint::read(record, &mut at)?;
                 varint::read(record, &mut at)?;
             }
             Some(at)
@@ -153,12 +153,10 @@ impl Head {
         record.extend_from_slice(&self.revision.to_be_bytes());
         record.extend_from_slice(&[0; 4]);
         varint::write(self.next_id, &mut record);
-        match self.building {
-            None => varint::write(0, &mut record),
-            Some((tree, id)) => {
-                varint::write(id, &mut record);
-                varint::write(u64::from(tree), &mut record);
-            }
+        varint::write(self.building.len() as u64, &mut record);
+        for &(tree, first) in &self.building {
+            varint::write(u64::from(tree), &mut record);
+            varint::write(first, &mut record);
         }
         record.extend_from_slice(&self.root);
         let sum = Head::checksum(&head_key(tree), &self.revision.to_be_bytes(), &record[12..]);

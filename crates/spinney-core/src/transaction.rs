@@ -47,6 +47,8 @@ pub struct Transaction<'b> {
     scratch: Option<&'b NewScratch<'b>>,
     /// Encoded nodes that edits had made and that were dropped again.
     dropped: Vec<(TreeId, Vec<u8>)>,
+    /// The first map that the current edit made on its way, and what was in its place.
+    made: Option<(usize, Box<[u8]>, Option<Edit>)>,
     /// After the diff: the opened containers whose changes are part of it.
     entered: BTreeSet<usize>,
     /// The opened containers from the root to the one that an edit is in, with the position in lists.
@@ -83,6 +85,7 @@ impl<'b> Transaction<'b> {
             builder: Builder::default(),
             scratch: None,
             dropped: Vec::new(),
+            made: None,
             entered: BTreeSet::new(),
             trail: Vec::new(),
         })
@@ -149,7 +152,8 @@ impl<'b> Transaction<'b> {
     pub fn count(&self, path: &str) -> Result<Option<u64>> {
         match self.found(path)? {
             None => Ok(None),
-            Some(found) => read::count(&self.edits, &self.pending.view(), &found),
+            Some(found) => read::count(&self.edits, &self.pending.view(), &found)
+                .map_err(|error| error.at(Display(path))),
         }
     }
 
@@ -201,7 +205,8 @@ impl<'b> Transaction<'b> {
         existing: Existing,
         source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
     ) -> Result<()> {
-        self.try_set(path, existing, source).map_err(|error| match error.kind() {
+        let set = self.try_set(path, existing, source);
+        self.or_unmake(set).map_err(|error| match error.kind() {
             // The source's own errors say where they are; the path is said once, for all others.
             crate::ErrorKind::InvalidInput if path.is_empty() => error,
             _ => error.at(format_args!("set {}", Display(path))),
@@ -245,10 +250,22 @@ impl<'b> Transaction<'b> {
     fn set_root(&mut self, source: impl FnOnce(&mut dyn Visitor) -> Result<()>) -> Result<()> {
         self.trail.clear();
         self.trail.push((0, None));
-        let mut members =
-            RootMembers { transaction: self, depth: 0, name: None, tree: 0, fresh: Vec::new() };
-        source(&mut members)?;
-        let fresh = std::mem::take(&mut members.fresh);
+        let mut members = RootMembers {
+            transaction: self,
+            depth: 0,
+            name: None,
+            tree: 0,
+            fresh: Vec::new(),
+            first_ids: Vec::new(),
+        };
+        let built = source(&mut members);
+        let RootMembers { fresh, first_ids, .. } = members;
+        if let Err(error) = built {
+            for (tree, first_id) in first_ids {
+                self.give_back(tree, first_id)?;
+            }
+            return Err(error);
+        }
         let names: BTreeSet<&Box<[u8]>> = fresh.iter().map(|(name, _)| name).collect();
         for name in self.root_names()? {
             if !names.contains(&name) {
@@ -363,7 +380,7 @@ impl<'b> Transaction<'b> {
             };
             self.insert_into(parent, position, |visitor| value.visit(visitor))
         })();
-        inserted.map_err(|error| error.at(format_args!("insert {}", Display(path))))
+        self.or_unmake(inserted).map_err(|error| error.at(format_args!("insert {}", Display(path))))
     }
 
     /// Moves a node: its container, however large, is not copied within one tree.
@@ -378,7 +395,8 @@ impl<'b> Transaction<'b> {
     /// # Complexity
     /// O(log n) within a tree; O(size) to another tree, or to a deeper place, whose depth is checked.
     pub fn mv(&mut self, from: &str, to: &str) -> Result<()> {
-        self.try_move(from, to)
+        let moved = self.try_move(from, to);
+        self.or_unmake(moved)
             .map_err(|error| error.at(format_args!("move {} to {}", Display(from), Display(to))))
     }
 
@@ -410,7 +428,10 @@ impl<'b> Transaction<'b> {
             (false, false) if tree_of(from) == tree_of(to) => {}
             _ => {
                 self.try_copy(from, to)?;
-                self.try_remove(from)?;
+                // Where `to` is above `from`, what was there went with what it replaced.
+                if !from.strip_prefix(to).is_some_and(|rest| rest.starts_with('/')) {
+                    self.try_remove(from)?;
+                }
                 return Ok(());
             }
         }
@@ -423,7 +444,31 @@ impl<'b> Transaction<'b> {
             from_parent == to_parent && self.edits.nodes[source].container() == Container::List;
         let (edit, id) = self.take(source, &from_last)?;
         self.mark_changed()?;
-        self.place(to, edit, id.filter(|_| same_list))
+        let back = edit.clone();
+        let placed = self.place(to, edit, id.filter(|_| same_list));
+        if placed.is_err() {
+            self.put_back(source, &from_last, id, back)?;
+        }
+        placed
+    }
+
+    /// Puts a member that was taken out back in its place.
+    fn put_back(
+        &mut self,
+        parent: usize,
+        segment: &str,
+        id: Option<u64>,
+        edit: Edit,
+    ) -> Result<()> {
+        self.trail.clear();
+        match id {
+            None => drop(self.put_map_member(parent, &encoded_key(segment)?, edit)),
+            Some(id) => {
+                let position = path::position(segment).expect("it named an element");
+                self.put_element(parent, position, Some(id), edit)?;
+            }
+        }
+        Ok(())
     }
 
     fn rename_tree(&mut self, from: &str, to: &str) -> Result<()> {
@@ -448,7 +493,8 @@ impl<'b> Transaction<'b> {
     /// # Complexity
     /// O(size of what is copied).
     pub fn copy(&mut self, from: &str, to: &str) -> Result<()> {
-        self.try_copy(from, to)
+        let copied = self.try_copy(from, to);
+        self.or_unmake(copied)
             .map_err(|error| error.at(format_args!("copy {} to {}", Display(from), Display(to))))
     }
 
@@ -653,12 +699,24 @@ impl<'b> Transaction<'b> {
         }
         let tree = self.tree_to_write(parent, segment)?;
         let node = self.edits.new_map(tree);
-        self.put_map_member(
-            parent,
-            &encoded_key(segment)?,
-            Edit::Open { meta: Box::new([]), node },
-        );
+        let key = encoded_key(segment)?;
+        let before = self.put_map_member(parent, &key, Edit::Open { meta: Box::new([]), node });
+        self.made.get_or_insert((parent, key, before));
         Ok(node)
+    }
+
+    /// When an edit failed, takes the maps back that it made on its way.
+    fn or_unmake<T>(&mut self, edited: Result<T>) -> Result<T> {
+        if let Some((parent, key, before)) = self.made.take()
+            && edited.is_err()
+            && let Body::Map(map) = &mut self.edits.nodes[parent].body
+        {
+            match before {
+                Some(before) => map.edits.insert(key, before),
+                None => map.edits.remove(&key),
+            };
+        }
+        edited
     }
 
     fn child(&mut self, parent: usize, segment: &str) -> Result<Child> {
@@ -780,12 +838,20 @@ impl<'b> Transaction<'b> {
 
     /// When building failed, queues what it had already made.
     fn or_give_back<T>(&mut self, tree: TreeId, first_id: u64, built: Result<T>) -> Result<T> {
+        if built.is_err() {
+            self.give_back(tree, first_id)?;
+        }
+        built
+    }
+
+    /// Queues everything under the ids from `first_id` on.
+    fn give_back(&mut self, tree: TreeId, first_id: u64) -> Result<()> {
         let end = self.pending.head(tree)?.next_id;
-        if built.is_err() && end > first_id {
+        if end > first_id {
             let what = crate::reclaim::What::Ids { end };
             self.pending.reclaim(&Item { tree, id: first_id, what, except: Vec::new() });
         }
-        built
+        Ok(())
     }
 
     fn put_member(&mut self, parent: usize, segment: &str, edit: Edit) -> Result<()> {
@@ -873,9 +939,9 @@ impl<'b> Transaction<'b> {
         let work = &mut self.edits.nodes[parent];
         work.changed = true;
         let Body::List(list) = &mut work.body else { unreachable!("it is a list") };
-        list.moved |= id.is_some();
         let id = match id {
             Some(id) => {
+                list.moved.insert(id);
                 list.next_id = list.next_id.max(id + 1);
                 id
             }
@@ -1143,6 +1209,8 @@ struct RootMembers<'t, 'b> {
     name: Option<Box<[u8]>>,
     tree: TreeId,
     fresh: Vec<FreshTree>,
+    /// The trees that were built in, with the first id used in each.
+    first_ids: Vec<(TreeId, u64)>,
 }
 
 impl<'b> RootMembers<'_, 'b> {
@@ -1192,6 +1260,7 @@ impl Visitor for RootMembers<'_, '_> {
         let name = encoded_key(&key.text())?;
         let t = &mut *self.transaction;
         self.tree = t.edits.member_tree_to_write(&mut t.pending, 0, &name)?;
+        self.first_ids.push((self.tree, t.pending.head(self.tree)?.next_id));
         t.builder.build(&mut t.pending, self.tree, 1, t.scratch);
         self.name = Some(name);
         Ok(())

@@ -1,9 +1,13 @@
 //! What spinney promises, computed within one run, and whether it holds.
 
 use crate::datastore::document::State;
+use crate::datastore::rows::storm_len;
 use crate::datastore::{Documents, ROWS};
 use crate::limits::{FDATASYNC, PARSE, PRINT};
+use crate::options::{LARGE, SMALL, USUAL};
+use crate::record::Record;
 use crate::report::Report;
+use crate::statistics;
 use crate::system::Kind;
 
 /// Whether a promise was kept.
@@ -37,23 +41,34 @@ pub struct Claim {
     pub size: Option<usize>,
     /// The measured value.
     pub measured: Option<f64>,
+    /// What was divided by what to give `measured`, where it is a ratio.
+    pub parts: Option<[f64; 2]>,
     /// The bound.
     pub bound: f64,
-    /// `x` for a ratio, `us` for a time.
-    pub unit: &'static str,
+    /// What `measured` and `bound` count.
+    pub unit: Unit,
+    /// What `parts` count.
+    pub parts_unit: Unit,
     /// Where the value must lie.
     pub side: Side,
     /// Whether it does.
     pub verdict: Verdict,
 }
 
+/// What numbers count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Times as much.
+    Ratio,
+    /// Time.
+    Microseconds,
+    /// Memory or disk.
+    Bytes,
+}
+
 const LEAF_ROWS: [&str; 3] = ["create an item", "modify an item", "remove an item"];
-/// Size of the promises about a large tree.
-const LARGE: usize = 1_000_000;
-/// Size of the promises about a usual tree.
-const USUAL: usize = 100_000;
-/// Size against which growth is measured.
-const SMALL: usize = 1_000;
+/// Bytes that an import of a file of any size may take in memory.
+const IMPORT_MEMORY_BYTES_MAX: f64 = 250e6;
 
 /// Every promise for every backend of `report`; those about rows, sizes or systems that were not
 /// measured say so.
@@ -69,7 +84,9 @@ pub fn claims(report: &Report) -> Vec<Claim> {
         judge.growth();
         judge.reads();
         judge.texts();
+        judge.files();
         judge.bulk();
+        judge.memory();
         judge.peers();
     }
     claims
@@ -84,32 +101,35 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn writes(&mut self) {
         for size in self.report.sizes() {
-            let raw = self.time("limit", FDATASYNC, size);
             for row in LEAF_ROWS {
-                let measured = ratio(self.own(row, size), raw);
+                let parts = both(self.own(row, size), self.limit(row, FDATASYNC, size));
                 let promise = format!("{row}, durable, against a raw fdatasync");
-                self.claim(promise, Some(size), measured, Side::AtMost, 3.0, "x");
+                self.ratio(promise, size, parts, Side::AtMost, 3.0);
             }
             for row in LEAF_ROWS {
                 let staged = self.own(&format!("{row} [none]"), size);
                 let promise = format!("{row}, staged without durability");
-                self.claim(promise, Some(size), staged, Side::AtMost, 8.0, "us");
+                self.value(promise, size, staged, 8.0, Unit::Microseconds);
             }
             let leaf = self.own("modify an item", size);
-            let removed = ratio(self.own("remove whole subtree", size), leaf);
+            let removed = both(self.own("remove whole subtree", size), leaf);
             let promise = "remove whole subtree against one leaf changed".to_owned();
-            self.claim(promise, Some(size), removed, Side::AtMost, 2.0, "x");
-            let inserted = ratio(self.own("insert middle", size), leaf);
+            self.ratio(promise, size, removed, Side::AtMost, 2.0);
+            let inserted = both(self.own("insert middle", size), leaf);
             let promise = "insert in the middle against one leaf changed".to_owned();
-            self.claim(promise, Some(size), inserted, Side::AtMost, 1.5, "x");
+            self.ratio(promise, size, inserted, Side::AtMost, 1.5);
+            let storm = self.own("insert storm in one transaction", size);
+            let each = storm.map(|storm| storm / storm_len(size) as f64);
+            let promise = format!("one of {} inserts in one transaction", storm_len(size));
+            self.value(promise, size, each, 5.0, Unit::Microseconds);
         }
     }
 
     fn growth(&mut self) {
         for row in LEAF_ROWS {
-            let growth = ratio(self.own(row, LARGE), self.own(row, SMALL));
+            let growth = both(self.own(row, LARGE), self.own(row, SMALL));
             let promise = format!("{row}, durable, against the same at N = {SMALL}");
-            self.claim(promise, Some(LARGE), growth, Side::AtMost, 1.5, "x");
+            self.ratio(promise, LARGE, growth, Side::AtMost, 1.5);
         }
     }
 
@@ -117,44 +137,78 @@ impl Judge<'_> {
         for size in self.report.sizes() {
             let bound = if size >= LARGE { 1.6 } else { 1.0 };
             let leaf = self.own("leaf", size);
-            self.claim("leaf read by path".into(), Some(size), leaf, Side::AtMost, bound, "us");
+            self.value("leaf read by path".into(), size, leaf, bound, Unit::Microseconds);
         }
         for (size, bound) in [(USUAL, 5.0), (LARGE, 20.0)] {
             let found = self.own("position", size);
             let promise = "element found by position".to_owned();
-            self.claim(promise, Some(size), found, Side::AtMost, bound, "us");
+            self.value(promise, size, found, bound, Unit::Microseconds);
         }
     }
 
     fn texts(&mut self) {
         for size in self.report.sizes() {
-            let export = ratio(self.time("limit", PRINT, size), self.own("export", size));
+            let export = both(self.limit("export", PRINT, size), self.own("export", size));
             let promise = "speed of export against serde_json printing".to_owned();
-            self.claim(promise, Some(size), export, Side::AtLeast, 1.8, "x");
-            let import = ratio(self.time("limit", PARSE, size), self.own("import", size));
+            self.ratio(promise, size, export, Side::AtLeast, 1.8);
+            let import = both(self.limit("import", PARSE, size), self.own("import", size));
             let promise = "speed of import against serde_json parsing".to_owned();
-            self.claim(promise, Some(size), import, Side::AtLeast, 2.0, "x");
+            self.ratio(promise, size, import, Side::AtLeast, 2.0);
             let record = self.report.find("import", size, self.backend);
             let disk = record.and_then(|record| record.disk_bytes).map(|bytes| bytes as f64);
             let text = disk.map(|_| Documents::new(size).text(State::Items).len() as f64);
             let promise = "bytes on disk after import against the compact text".to_owned();
-            self.claim(promise, Some(size), ratio(disk, text), Side::AtMost, 1.0, "x");
+            self.ratio_of(promise, Some(size), both(disk, text), Side::AtMost, 1.0, Unit::Bytes);
+        }
+    }
+
+    fn files(&mut self) {
+        let (report, backend) = (self.report, self.backend);
+        let records = report.extras.iter().filter(|record| record.system == backend);
+        for record in records.filter(|record| record.unit == "us") {
+            let speed = both(record.limit_median(), record.median());
+            let (bound, against) = match record.test.starts_with("import") {
+                true => (0.7, "parsing"),
+                false => (0.6, "printing"),
+            };
+            let promise = format!("speed of {} against serde_json {against}", record.test);
+            self.ratio_of(promise, None, speed, Side::AtLeast, bound, Unit::Microseconds);
+            if let Some(name) = record.test.strip_prefix("import ") {
+                let disk = record.disk_bytes.map(|bytes| bytes as f64);
+                let promise = format!("bytes on disk of {name} against the compact text");
+                let parts = both(disk, Some(record.size as f64));
+                self.ratio_of(promise, None, parts, Side::AtMost, 1.3, Unit::Bytes);
+            }
         }
     }
 
     fn bulk(&mut self) {
         let row = "create all items";
-        let sets = ratio(self.own(row, USUAL), self.time("sqlite", row, USUAL));
+        let sets = both(self.own(row, USUAL), self.time("sqlite", row, USUAL));
         let promise = format!("{USUAL} path sets in one durable commit against sqlite");
-        self.claim(promise, Some(USUAL), sets, Side::AtMost, 1.0, "x");
+        self.ratio(promise, USUAL, sets, Side::AtMost, 1.0);
         for size in self.report.sizes() {
-            let ordered = ratio(self.own("create user ordered items", size), self.own(row, size));
+            let ordered = both(self.own("create user ordered items", size), self.own(row, size));
             let promise = "creating in the user's order against creating sorted".to_owned();
-            self.claim(promise, Some(size), ordered, Side::AtMost, 1.2, "x");
+            self.ratio(promise, size, ordered, Side::AtMost, 1.2);
+            let reclaim = both(self.cpu("reclaim", size), self.cpu(row, size));
+            let promise = "processor time of reclaim against creating the items".to_owned();
+            self.ratio(promise, size, reclaim, Side::AtMost, 1.0);
             for row in LEAF_ROWS {
-                let commit = ratio(self.own(row, size), self.time("sqlite", row, size));
+                let commit = both(self.own(row, size), self.time("sqlite", row, size));
                 let promise = format!("{row}, durable, against sqlite");
-                self.claim(promise, Some(size), commit, Side::AtMost, 1.6, "x");
+                self.ratio(promise, size, commit, Side::AtMost, 1.6);
+            }
+        }
+    }
+
+    fn memory(&mut self) {
+        let (report, backend) = (self.report, self.backend);
+        for record in report.extras.iter().filter(|record| record.system == backend) {
+            if record.unit == "B" {
+                let promise = record.test.clone();
+                let peak = record.median();
+                self.value(promise, record.size, peak, IMPORT_MEMORY_BYTES_MAX, Unit::Bytes);
             }
         }
     }
@@ -167,13 +221,13 @@ impl Judge<'_> {
                     .iter()
                     .filter(|row| !(peer == "sqlite" && row.operation.is_single()))
                     .filter_map(|row| {
-                        let own = self.own(row.id, size);
-                        Some((ratio(own, self.time(peer, row.id, size))?, row.id))
+                        let parts = both(self.own(row.id, size), self.time(peer, row.id, size))?;
+                        Some((parts, row.id))
                     })
-                    .max_by(|(a, _), (b, _)| a.total_cmp(b));
-                let (measured, row) = worst.unzip();
+                    .max_by(|(a, _), (b, _)| (a[0] / a[1]).total_cmp(&(b[0] / b[1])));
+                let (parts, row) = worst.unzip();
                 let promise = format!("slowest row against {peer}: {}", row.unwrap_or("none"));
-                self.claim(promise, Some(size), measured, Side::AtMost, 1.0, "x");
+                self.ratio(promise, size, parts, Side::AtMost, 1.0);
             }
         }
     }
@@ -182,30 +236,91 @@ impl Judge<'_> {
         self.time(self.backend, test, size)
     }
 
+    fn cpu(&self, test: &str, size: usize) -> Option<f64> {
+        statistics::median(&self.report.find(test, size, self.backend)?.cpu)
+    }
+
+    /// The limit as it was between the tries of `test`.
+    fn limit(&self, test: &str, limit: &str, size: usize) -> Option<f64> {
+        let record = self.report.find(test, size, self.backend);
+        record.and_then(Record::limit_median).or_else(|| self.time("limit", limit, size))
+    }
+
     fn time(&self, system: &str, test: &str, size: usize) -> Option<f64> {
         self.report.find(test, size, system)?.median()
     }
 
-    fn claim(
+    fn ratio(
+        &mut self,
+        promise: String,
+        size: usize,
+        parts: Option<[f64; 2]>,
+        side: Side,
+        bound: f64,
+    ) {
+        self.ratio_of(promise, Some(size), parts, side, bound, Unit::Microseconds);
+    }
+
+    fn ratio_of(
         &mut self,
         promise: String,
         size: Option<usize>,
-        measured: Option<f64>,
+        parts: Option<[f64; 2]>,
         side: Side,
         bound: f64,
-        unit: &'static str,
+        parts_unit: Unit,
     ) {
-        let verdict = match (measured, side) {
-            (None, _) => Verdict::NotMeasured,
-            (Some(value), Side::AtMost) if value <= bound => Verdict::Holds,
-            (Some(value), Side::AtLeast) if value >= bound => Verdict::Holds,
-            _ => Verdict::Fails,
-        };
-        let backend = self.backend.to_owned();
-        self.claims.push(Claim { promise, backend, size, measured, bound, unit, side, verdict });
+        let measured = parts.map(|[numerator, denominator]| numerator / denominator);
+        let (backend, unit) = (self.backend.to_owned(), Unit::Ratio);
+        let verdict = verdict(measured, side, bound);
+        self.claims.push(Claim {
+            promise,
+            backend,
+            size,
+            measured,
+            parts,
+            bound,
+            unit,
+            parts_unit,
+            side,
+            verdict,
+        });
+    }
+
+    /// A promise of at most `bound`.
+    fn value(
+        &mut self,
+        promise: String,
+        size: usize,
+        measured: Option<f64>,
+        bound: f64,
+        unit: Unit,
+    ) {
+        let side = Side::AtMost;
+        self.claims.push(Claim {
+            promise,
+            backend: self.backend.to_owned(),
+            size: Some(size),
+            measured,
+            parts: None,
+            bound,
+            unit,
+            parts_unit: unit,
+            side,
+            verdict: verdict(measured, side, bound),
+        });
     }
 }
 
-fn ratio(numerator: Option<f64>, denominator: Option<f64>) -> Option<f64> {
-    Some(numerator? / denominator?)
+fn verdict(measured: Option<f64>, side: Side, bound: f64) -> Verdict {
+    match (measured, side) {
+        (None, _) => Verdict::NotMeasured,
+        (Some(value), Side::AtMost) if value <= bound => Verdict::Holds,
+        (Some(value), Side::AtLeast) if value >= bound => Verdict::Holds,
+        _ => Verdict::Fails,
+    }
+}
+
+fn both(numerator: Option<f64>, denominator: Option<f64>) -> Option<[f64; 2]> {
+    Some([numerator?, denominator?])
 }

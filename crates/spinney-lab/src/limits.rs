@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use spinney_core::{Error, Result};
 
 use crate::clock::{Clock, Elapsed};
-use crate::datastore::Documents;
 use crate::datastore::document::State;
+use crate::datastore::{Documents, Operation};
 use crate::record::{Record, Status};
 use crate::system::{Durability, Kind};
 use crate::{canonical, machine, process};
@@ -58,7 +59,9 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
             samples: kept.iter().map(|elapsed| elapsed.wall_us).collect(),
             cpu: kept.iter().map(|elapsed| elapsed.cpu_us).collect(),
             singles: Vec::new(),
+            limit: Vec::new(),
             first: Some(first.wall_us),
+            unit: "us",
             ops: 1,
             durability: match test {
                 FDATASYNC => Durability::Durable,
@@ -98,27 +101,120 @@ fn repeat<T>(mut work: impl FnMut() -> T) -> Runs {
     (first, kept)
 }
 
-/// Overwrites one block after the other of a file whose blocks are all written.
 fn syncs(folder: &Path) -> Result<Runs> {
-    let path = folder.join("limit.bytes");
-    let failed = |error: std::io::Error| {
-        Error::io(format!("cannot write `{}`", path.display())).with_source(error)
-    };
-    let file = File::create(&path).map_err(failed)?;
-    file.write_all_at(&vec![1; FILE_LEN_BYTES], 0).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    let mut block = [0; BLOCK_LEN_BYTES];
-    let mut runs = Vec::with_capacity(SYNCS);
-    for at in 0..=SYNCS {
-        block.fill(at as u8);
-        let clock = Clock::start();
-        file.write_all_at(&block, (at * BLOCK_LEN_BYTES % FILE_LEN_BYTES) as u64)
-            .map_err(failed)?;
-        file.sync_data().map_err(failed)?;
-        runs.push(clock.stop());
+    let mut file = SyncFile::new(folder)?;
+    let first = file.overwrite()?;
+    let kept = (0..SYNCS).map(|_| file.overwrite()).collect::<Result<_>>()?;
+    Ok((first, kept))
+}
+
+/// Takes single samples of a limit, between the tries of the row that it bounds.
+pub enum Sampler {
+    /// Of [`FDATASYNC`].
+    Sync(SyncFile),
+    /// Of [`PARSE`].
+    Parse(Rc<[u8]>),
+    /// Of [`PRINT`].
+    Print(serde_json::Value),
+}
+
+impl Sampler {
+    /// A sampler of syncs in `folder`.
+    ///
+    /// # Errors
+    /// `Io` when the folder cannot be written.
+    pub fn syncs(folder: &Path) -> Result<Sampler> {
+        SyncFile::new(folder).map(Sampler::Sync)
     }
-    drop(file);
-    std::fs::remove_file(&path).map_err(failed)?;
-    let first = runs.remove(0);
-    Ok((first, runs))
+
+    /// The sampler of the limit that bounds `operation`, for durable commits of one entry, texts
+    /// in and texts out.
+    ///
+    /// # Errors
+    /// `Io` when the folder cannot be written.
+    pub fn of(
+        operation: Operation,
+        level: Durability,
+        documents: &Documents,
+        folder: &Path,
+    ) -> Result<Option<Sampler>> {
+        let is_durable = level == Durability::Durable;
+        Ok(match operation {
+            Operation::Import if is_durable => Some(Sampler::Parse(documents.text(State::Items))),
+            Operation::Export => {
+                let text = documents.text(State::Items);
+                Some(Sampler::Print(serde_json::from_slice(&text).expect("it is JSON")))
+            }
+            Operation::RemoveTree | Operation::RemoveItems if is_durable => {
+                Some(Sampler::syncs(folder)?)
+            }
+            _ if is_durable && operation.is_single() => Some(Sampler::syncs(folder)?),
+            _ => None,
+        })
+    }
+
+    /// One sample.
+    ///
+    /// # Errors
+    /// `Io` when the block cannot be written.
+    pub fn sample(&mut self) -> Result<Elapsed> {
+        let clock = Clock::start();
+        Ok(match self {
+            Sampler::Sync(file) => file.overwrite()?,
+            Sampler::Parse(text) => {
+                let value = serde_json::from_slice::<serde_json::Value>(text);
+                let elapsed = clock.stop();
+                drop(std::hint::black_box(value));
+                elapsed
+            }
+            Sampler::Print(value) => {
+                let text = serde_json::to_vec(value);
+                let elapsed = clock.stop();
+                drop(std::hint::black_box(text));
+                elapsed
+            }
+        })
+    }
+}
+
+/// A file whose blocks are all written, of which one block after the other is overwritten.
+pub struct SyncFile {
+    file: File,
+    path: PathBuf,
+    block: [u8; BLOCK_LEN_BYTES],
+    at: usize,
+}
+
+impl SyncFile {
+    fn new(folder: &Path) -> Result<SyncFile> {
+        let path = folder.join("limit.bytes");
+        let made = File::create(&path).and_then(|file| {
+            file.write_all_at(&vec![1; FILE_LEN_BYTES], 0)?;
+            file.sync_all()?;
+            Ok(file)
+        });
+        let file = made.map_err(|error| cannot_write(error, &path))?;
+        Ok(SyncFile { file, path, block: [0; BLOCK_LEN_BYTES], at: 0 })
+    }
+
+    fn overwrite(&mut self) -> Result<Elapsed> {
+        self.block.fill(self.at as u8);
+        let offset = (self.at * BLOCK_LEN_BYTES % FILE_LEN_BYTES) as u64;
+        self.at += 1;
+        let clock = Clock::start();
+        let written = self.file.write_all_at(&self.block, offset);
+        written.and_then(|()| self.file.sync_data()).map_err(|e| cannot_write(e, &self.path))?;
+        Ok(clock.stop())
+    }
+}
+
+impl Drop for SyncFile {
+    fn drop(&mut self) {
+        // It stands in a folder of the run, which is removed anyway.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn cannot_write(error: std::io::Error, path: &Path) -> Error {
+    Error::io(format!("cannot write `{}`", path.display())).with_source(error)
 }

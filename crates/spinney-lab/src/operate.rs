@@ -6,6 +6,7 @@ use crate::answer::Answer;
 use crate::canonical;
 use crate::clock::{Clock, Elapsed};
 use crate::datastore::document::{Documents, State, element_text, item_tree_text, leaf_text};
+use crate::datastore::rows::storm_len;
 use crate::datastore::{Operation, Row};
 use crate::system::{Effect, System, Undo};
 
@@ -54,6 +55,7 @@ pub fn perform(
         Operation::ModifyLeaf => Outcome::Effect(system.modify_leaf(m, "l1")?),
         Operation::RemoveLeaf => Outcome::Effect(system.remove_leaf(m)?),
         Operation::InsertMiddle => Outcome::Effect(system.insert_after(m, n)?),
+        Operation::InsertStorm => Outcome::Effect(system.insert_storm(m, n, storm_len(n))?),
         Operation::Reclaim => Outcome::Settled(system.settle()?),
     })
 }

@@ -5,8 +5,31 @@ use std::time::Duration;
 
 use spinney_core::{Error, Result};
 
-use crate::datastore::{ROWS, Row};
+use crate::datastore::document::State;
+use crate::datastore::rows::Access;
+use crate::datastore::{Operation, ROWS, Row};
 use crate::system::{Durability, Factory};
+
+/// Row names besides those of the suite: JSON files, and peak memory of imports.
+pub(crate) const EXTRAS: [&str; 2] = ["data", "import-memory"];
+
+/// Size of the promises about a large tree.
+pub(crate) const LARGE: usize = 1_000_000;
+/// Size of the promises about a usual tree.
+pub(crate) const USUAL: usize = 100_000;
+/// Size against which growth is measured.
+pub(crate) const SMALL: usize = 1_000;
+
+/// Which systems take part in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Backends and peers.
+    All,
+    /// Backends alone.
+    Backends,
+    /// None.
+    Nothing,
+}
 
 /// What a run measures. The default finishes within a minute on backends `memory` and `lmdb`.
 #[derive(Clone, Debug)]
@@ -27,6 +50,13 @@ pub struct Options {
     pub all_levels: bool,
     /// Ids or numbers of rows; none means all.
     pub rows: Vec<String>,
+    /// Whether to measure only what the promises need, at the sizes that they name, and longer.
+    pub claims: bool,
+    /// JSON files to import into and export from each persistent backend.
+    pub data: Vec<PathBuf>,
+    /// Items in the files whose import is watched for its peak memory; it runs in child processes,
+    /// for which the program calls [`crate::memory::serve`].
+    pub memory_sizes: Vec<usize>,
     /// Where to write records, one JSON object a line.
     pub records: Option<PathBuf>,
     /// Where stores live while they are measured; without it `target/` below the current folder.
@@ -51,6 +81,9 @@ impl Default for Options {
             durability: vec![Durability::Durable, Durability::None],
             all_levels: false,
             rows: Vec::new(),
+            claims: false,
+            data: Vec::new(),
+            memory_sizes: Vec::new(),
             records: None,
             dir: None,
             seed: None,
@@ -61,6 +94,39 @@ impl Default for Options {
 }
 
 impl Options {
+    /// What the promises need: `lmdb` beside the peers at three sizes, with more tries.
+    pub fn claims() -> Options {
+        Options {
+            sizes: vec![SMALL, USUAL, LARGE],
+            backends: vec!["lmdb".to_owned()],
+            budget: Some(Duration::from_secs(1)),
+            claims: true,
+            memory_sizes: vec![LARGE, 10 * LARGE],
+            count_syncs: false,
+            ..Options::default()
+        }
+    }
+
+    /// Whether `row` is measured at `size`, beside the peers or alone.
+    pub(crate) fn scope(&self, row: &Row, size: usize) -> Scope {
+        let is_leaf = row.operation.is_single() && row.operation.start() != State::Ordered;
+        match size {
+            _ if !self.claims => Scope::All,
+            _ if row.access == Access::Kept => Scope::Nothing,
+            SMALL if is_leaf => Scope::Backends,
+            USUAL => Scope::All,
+            LARGE if is_leaf || matches!(row.operation, Operation::Leaf | Operation::Element) => {
+                Scope::Backends
+            }
+            _ => Scope::Nothing,
+        }
+    }
+
+    /// Whether something besides the suite's rows is measured.
+    pub(crate) fn wants(&self, extra: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|name| name == extra)
+    }
+
     /// The rows that are asked for, in the order of the suite.
     ///
     /// # Errors
@@ -69,8 +135,10 @@ impl Options {
         let names = |row: &Row, name: &str| {
             row.id == name || row.number.is_some_and(|number| number.to_string() == name)
         };
-        if let Some(name) = self.rows.iter().find(|name| !ROWS.iter().any(|row| names(row, name))) {
-            let ids: Vec<&str> = ROWS.iter().map(|row| row.id).collect();
+        let is_known =
+            |name: &str| EXTRAS.contains(&name) || ROWS.iter().any(|row| names(row, name));
+        if let Some(name) = self.rows.iter().find(|name| !is_known(name)) {
+            let ids: Vec<&str> = ROWS.iter().map(|row| row.id).chain(EXTRAS).collect();
             return Err(Error::invalid_input(format!(
                 "`{name}` is no row of the suite; choose from: {}",
                 ids.join(", ")

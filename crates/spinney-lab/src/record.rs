@@ -60,8 +60,12 @@ pub struct Record {
     pub cpu: Vec<f64>,
     /// Single operations, where `samples` are means of batches.
     pub singles: Vec<f64>,
+    /// The limit that bounds the row, sampled between its runs, in microseconds.
+    pub limit: Vec<f64>,
     /// The first run.
     pub first: Option<f64>,
+    /// `us`, or `B` where `samples` are bytes.
+    pub unit: &'static str,
     /// Operations in one run.
     pub ops: usize,
     /// The level of the store.
@@ -107,6 +111,11 @@ impl Record {
         self.number(statistics::median(&self.samples))
     }
 
+    /// The median of the limit that was sampled between the runs.
+    pub fn limit_median(&self) -> Option<f64> {
+        self.number(statistics::median(&self.limit))
+    }
+
     /// The 99th percentile over single operations.
     pub fn p99(&self) -> Option<f64> {
         let singles = if self.singles.is_empty() { &self.samples } else { &self.singles };
@@ -132,7 +141,7 @@ impl Record {
             "transport": "embedded",
             "mode": "honest",
             "access": "warm",
-            "unit": "us",
+            "unit": self.unit,
             "runs": self.samples.len(),
             "ops": self.ops,
             "median": time(self.median()),

@@ -42,6 +42,8 @@ pub struct Report {
     pub context: Context,
     /// One for each row, system and size.
     pub records: Vec<Record>,
+    /// Measurements besides the suite: JSON files, and peak memory of imports.
+    pub extras: Vec<Record>,
     /// How the systems were set up.
     pub settings: Vec<Setting>,
     /// Rows and sizes of the suite that this run does not hold, with the reason.
@@ -64,6 +66,7 @@ impl Report {
         Report {
             context,
             records: Vec::new(),
+            extras: Vec::new(),
             settings,
             left_out: left_out.map(|(rows, reason)| format!("{rows}: {reason}")).collect(),
             syncs_counted: true,
@@ -94,13 +97,14 @@ impl Report {
 
     /// All records, one JSON object a line.
     pub fn json_lines(&self) -> String {
-        let lines = self.records.iter().map(|record| record.to_json(&self.context));
+        let lines =
+            self.records.iter().chain(&self.extras).map(|record| record.to_json(&self.context));
         lines.map(|line| format!("{line}\n")).collect()
     }
 
     /// Whether a result was wrong or a durable commit did not sync.
     pub fn is_void(&self) -> bool {
-        self.records.iter().any(|record| record.status.is_void())
+        self.records.iter().chain(&self.extras).any(|record| record.status.is_void())
     }
 
     /// 0, or 1 when a result was wrong or a durable commit did not sync.

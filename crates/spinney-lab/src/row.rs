@@ -7,7 +7,7 @@ use spinney_core::{Error, Result};
 use crate::datastore::rows::Access;
 use crate::datastore::{Documents, Operation, Row};
 use crate::lane::Lane;
-use crate::operate::{self, Standing};
+use crate::operate::{self, Outcome, Standing};
 use crate::process;
 use crate::record::{Record, Status};
 use crate::statistics;
@@ -91,6 +91,9 @@ impl Station<'_> {
         if lane.batch > 1 {
             record.notes.push("times are for one operation, `runs` are batches".to_owned());
         }
+        if let Outcome::Settled(Some(bytes)) = outcome {
+            record.notes.push(format!("{bytes} B were reclaimed"));
+        }
         if lane.cut {
             record.notes.push("the time budget cut the tries".to_owned());
         }
@@ -154,13 +157,29 @@ pub fn empty_record(
     Record {
         test: test_name(row, level),
         size: documents.size(),
+        ops: row.operation.ops(documents.size()),
+        notes: match row.operation {
+            Operation::Reclaim => vec!["background work, not a commit".to_owned()],
+            _ => Vec::new(),
+        },
+        ..new_record(factory, level)
+    }
+}
+
+/// A record of no test without numbers.
+pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
+    Record {
+        test: String::new(),
+        size: 0,
         system: factory.name().to_owned(),
         kind: factory.kind(),
         samples: Vec::new(),
         cpu: Vec::new(),
         singles: Vec::new(),
+        limit: Vec::new(),
         first: None,
-        ops: row.operation.ops(documents.size()),
+        unit: "us",
+        ops: 1,
         durability: level,
         syncs: None,
         written_bytes: None,
@@ -169,10 +188,7 @@ pub fn empty_record(
         hash: None,
         status: Status::Ok,
         ratio: None,
-        notes: match row.operation {
-            Operation::Reclaim => vec!["background work, not a commit".to_owned()],
-            _ => Vec::new(),
-        },
+        notes: Vec::new(),
         load1: None,
         time: jiff::Timestamp::now().to_string(),
     }

@@ -6,18 +6,20 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value};
 use spinney_core::{Error, Result};
 
+use crate::datastore::document::State;
 use crate::datastore::rows::Access;
-use crate::datastore::{Documents, Row};
+use crate::datastore::{Documents, Operation, Row};
 use crate::lane::{Lane, Limits};
+use crate::limits::Sampler;
 use crate::operate::Standing;
-use crate::options::Options;
+use crate::options::{Options, Scope};
 use crate::record::{Context, Record, Status};
 use crate::report::{Report, Setting};
 use crate::row::{self, Station};
 use crate::statistics::Ratio;
 use crate::syncs;
-use crate::system::{Durability, Factory};
-use crate::{SERDE_JSON_VERSION, limits, machine};
+use crate::system::{Durability, Effect, Factory, Kind};
+use crate::{SERDE_JSON_VERSION, files, limits, machine, memory, process};
 
 /// The system against which ratios stand.
 const BASELINE: &str = "file";
@@ -52,9 +54,12 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
         rows,
     };
     runner.leave_out();
-    for &size in &options.sizes {
-        runner.measure_size(size)?;
+    if !runner.rows.is_empty() {
+        for &size in &options.sizes {
+            runner.measure_size(size)?;
+        }
     }
+    runner.measure_extras()?;
     runner.progress.finish_and_clear();
     let report = runner.report;
     if let Some(path) = &options.records {
@@ -95,7 +100,10 @@ impl<'a> Runner<'a> {
     fn measure_size(&mut self, size: usize) -> Result<()> {
         let documents = Documents::new(size);
         self.progress.set_message(format!("{size} items: limits"));
-        self.report.records.extend(limits::measure(&documents, self.folder)?);
+        if !self.options.claims {
+            // Promises stand against the limits that are sampled between tries.
+            self.report.records.extend(limits::measure(&documents, self.folder)?);
+        }
         for at in 0..self.options.durability.len() {
             self.measure_level(&documents, at)?;
         }
@@ -112,13 +120,20 @@ impl<'a> Runner<'a> {
             if at > 0 && row.operation.commits() && !self.is_in_later_levels(row) {
                 continue;
             }
+            let scope = self.options.scope(row, documents.size());
+            if scope == Scope::Nothing {
+                continue;
+            }
             if row.operation.commits() {
                 self.skip_unable(row, documents, level);
             }
-            let mut chosen: Vec<&mut Station<'a>> = stations
-                .iter_mut()
-                .filter(|station| row.operation.commits() || self.is_first(station.factory, at))
-                .collect();
+            let takes_part = |factory: &dyn Factory| match row.operation.commits() {
+                _ if scope == Scope::Backends && factory.kind() == Kind::Peer => false,
+                true => true,
+                false => self.is_first(factory, at),
+            };
+            let mut chosen: Vec<&mut Station<'a>> =
+                stations.iter_mut().filter(|station| takes_part(station.factory)).collect();
             if !chosen.is_empty() {
                 let size = documents.size();
                 let message = format!("{size} items, {}: {}", level.name(), row.id);
@@ -177,6 +192,8 @@ impl<'a> Runner<'a> {
         let limits = Limits { tries: self.options.tries, budget: self.options.budget };
         let mut lanes: Vec<Lane> = stations.iter().map(|_| Lane::new(limits)).collect();
         let mut buffer = Vec::new();
+        let mut limit = Sampler::of(row.operation, level, documents, self.folder)?;
+        let mut limit_samples = Vec::new();
         loop {
             let mut turn: Vec<usize> =
                 (0..lanes.len()).filter(|&at| !lanes[at].is_done()).collect();
@@ -187,11 +204,18 @@ impl<'a> Runner<'a> {
             for at in turn {
                 stations[at].turn(row, documents, &mut lanes[at], &mut buffer)?;
             }
+            if let Some(limit) = &mut limit {
+                limit_samples.push(limit.sample()?.wall_us);
+            }
         }
         let mut records = Vec::new();
         for (station, lane) in stations.iter_mut().zip(lanes) {
             let mut record = station.conclude(row, documents, level, lane, &mut buffer)?;
             record.load1 = load1;
+            record.limit.clone_from(&limit_samples);
+            if row.operation == Operation::Import && record.status.has_number() {
+                record.disk_bytes = self.fresh_disk_bytes(station, documents, level)?;
+            }
             if record.status == Status::Ok && machine::is_noisy(load1) {
                 record.status = Status::Noisy;
             }
@@ -199,6 +223,39 @@ impl<'a> Runner<'a> {
         }
         self.compare(&mut records);
         Ok(records)
+    }
+
+    /// The bytes of a store that did nothing but one import; those of a used store tell of its
+    /// past too.
+    fn fresh_disk_bytes(
+        &self,
+        station: &Station<'_>,
+        documents: &Documents,
+        level: Durability,
+    ) -> Result<Option<u64>> {
+        let folder = tempfile::tempdir_in(self.folder).map_err(|error| io(error, self.folder))?;
+        let mut system = station.factory.open(folder.path(), level)?;
+        let _: Effect = system.import(&documents.text(State::Items))?;
+        system.settle()?;
+        let bytes = system.memory_bytes().unwrap_or_else(|| process::disk_bytes(folder.path()));
+        Ok((bytes > 0).then_some(bytes))
+    }
+
+    fn measure_extras(&mut self) -> Result<()> {
+        if self.options.wants("data") {
+            for path in &self.options.data {
+                self.progress.set_message(path.display().to_string());
+                let records = files::measure(path, &self.factories, self.folder)?;
+                self.report.extras.extend(records);
+            }
+        }
+        if self.options.wants("import-memory") {
+            for &size in &self.options.memory_sizes {
+                self.progress.set_message(format!("{size} items: peak memory of an import"));
+                self.report.extras.extend(memory::measure(size, &self.factories, self.folder)?);
+            }
+        }
+        Ok(())
     }
 
     fn compare(&self, records: &mut [Record]) {

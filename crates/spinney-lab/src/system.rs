@@ -182,6 +182,10 @@ pub trait System {
     /// position `after` and has `k` = `after`; a system may use either.
     fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect>;
 
+    /// Inserts entries `new` to `new + count - 1`, in this order, each directly after entry `after`
+    /// as in [`System::insert_after`], in one commit.
+    fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect>;
+
     /// Removes the element at `position`, which has `k` = `key`; never measured.
     fn remove_element(&mut self, position: usize, key: usize) -> Result<()>;
 

@@ -9,7 +9,7 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle,
 };
 
-use crate::claims::{Claim, Side, Verdict, claims};
+use crate::claims::{Claim, Side, Unit, Verdict, claims};
 use crate::datastore::{Documents, ROWS, document::State};
 use crate::limits;
 use crate::record::{Record, Status};
@@ -154,18 +154,28 @@ impl Report {
         line(out, &format!("limits: {} (parse and print by serde_json)", texts.join(", ")));
     }
 
-    fn write_claims(&self, out: &mut String) {
-        if self.systems(Kind::Backend).next().is_none() {
-            return;
-        }
+    /// The promises that were measured, the broken ones first.
+    pub fn render_claims(&self) -> String {
+        let mut out = String::new();
+        self.write_judged(&claims(self), &mut out);
+        line(&mut out, &self.verdict());
+        out
+    }
+
+    fn write_judged(&self, all: &[Claim], out: &mut String) {
         title(out, "what it must show");
-        let mut table = table(&["promise", "N", "backend", "measured", "bound", ""]);
-        let all = claims(self);
-        for claim in all.iter().filter(|claim| claim.verdict != Verdict::NotMeasured) {
+        let mut table = table(&["promise", "N", "backend", "measured", "bound", "", "from"]);
+        let mut judged: Vec<&Claim> =
+            all.iter().filter(|claim| claim.verdict != Verdict::NotMeasured).collect();
+        judged.sort_by_key(|claim| claim.verdict != Verdict::Fails);
+        for claim in judged {
             let (word, colour) = match claim.verdict {
                 Verdict::Holds => ("holds", Color::Green),
-                _ => ("fails", Color::Red),
+                _ => ("MISSED", Color::Red),
             };
+            let from = claim.parts.map_or(String::new(), |parts| {
+                parts.map(|part| amount(part, claim.parts_unit)).join(" / ")
+            });
             table.add_row([
                 Cell::new(&claim.promise),
                 number(claim.size.map_or(String::new(), grouped)),
@@ -173,9 +183,18 @@ impl Report {
                 number(claim.measured.map_or(String::new(), |value| quantity(claim, value))),
                 number(bound(claim)),
                 Cell::new(word).fg(colour),
+                Cell::new(from),
             ]);
         }
         line(out, &table.to_string());
+    }
+
+    fn write_claims(&self, out: &mut String) {
+        if self.systems(Kind::Backend).next().is_none() {
+            return;
+        }
+        let all = claims(self);
+        self.write_judged(&all, out);
         let mut missing: Vec<String> = all
             .iter()
             .filter(|claim| claim.verdict == Verdict::NotMeasured)
@@ -261,7 +280,15 @@ fn line(out: &mut String, text: &str) {
 }
 
 fn quantity(claim: &Claim, value: f64) -> String {
-    if claim.unit == "us" { in_time(value) } else { factor(value) }
+    amount(value, claim.unit)
+}
+
+fn amount(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Ratio => factor(value),
+        Unit::Microseconds => in_time(value).trim_end().to_owned(),
+        Unit::Bytes => in_bytes(value),
+    }
 }
 
 fn bound(claim: &Claim) -> String {

@@ -5,9 +5,10 @@ use spinney_core::check::{Report, check_snapshot};
 use spinney_core::limits::KEY_LEN_MAX;
 use spinney_core::node::{self, LongForm, Node};
 use spinney_core::path;
+use spinney_core::record::Head;
 use spinney_core::value::ValueBuilder;
 use spinney_core::view::{Cursor, Slot, View};
-use spinney_core::{Container, Error, Key, Result, Scalar, Value, Visitor};
+use spinney_core::{Container, Error, ErrorKind, Key, Result, Scalar, Value, Visitor};
 
 /// One consistent state of a store; it stays as it is while others write.
 pub struct Snapshot {
@@ -74,7 +75,7 @@ impl Snapshot {
     /// # Errors
     /// Those of the backend.
     pub fn revision(&self) -> Result<Revision> {
-        self.snapshot.revision()
+        Ok(Head::load(&*self.snapshot, 0)?.map_or(0, |head| head.revision))
     }
 
     /// The value at a path with all below it; `None` when there is none.
@@ -103,10 +104,7 @@ impl Snapshot {
         visitor: &mut (impl Visitor + ?Sized),
     ) -> Result<()> {
         let slot = Slot::owned(slot.tree, slot.encoded());
-        self.view().walk(&slot, visitor).map_err(|error| match error.kind() {
-            spinney_core::ErrorKind::Corrupted => error.at(path::Display(path)),
-            _ => error,
-        })
+        self.view().walk(&slot, visitor).map_err(|error| located(error, path))
     }
 
     /// Drives a visitor over the node at a path; false when there is none.
@@ -126,7 +124,8 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn kind(&self, path: &str) -> Result<Option<NodeKind>> {
         let view = self.view();
-        view.resolve(path)?.map(|slot| kind_of(&view, &slot)).transpose()
+        let kind = view.resolve(path)?.map(|slot| kind_of(&view, &slot)).transpose();
+        kind.map_err(|error| located(error, path))
     }
 
     /// How many members the container at a path has; `None` when there is none or it is a scalar.
@@ -140,7 +139,7 @@ impl Snapshot {
         let view = self.view();
         match view.resolve(path)? {
             None => Ok(None),
-            Some(slot) => view.count(&slot),
+            Some(slot) => view.count(&slot).map_err(|error| located(error, path)),
         }
     }
 
@@ -191,7 +190,9 @@ impl Snapshot {
     ) -> Result<bool> {
         let view = self.view();
         let Some(slot) = view.resolve(path)? else { return Ok(false) };
-        let Some((mut cursor, mut position)) = cursor_from(&view, &slot, from)? else {
+        let from = cursor_from(&view, &slot, from)
+            .map_err(|error| error.at(format_args!("list {}", path::Display(path))))?;
+        let Some((mut cursor, mut position)) = from else {
             return Err(Error::invalid_input(format!(
                 "list {}: it is a {}, not a map or list",
                 path::Display(path),
@@ -200,7 +201,7 @@ impl Snapshot {
         };
         let mut buffer = Vec::new();
         let mut left = limit.unwrap_or(u64::MAX);
-        while left > 0 && cursor.advance()? {
+        while left > 0 && cursor.advance().map_err(|error| located(error, path))? {
             let segment = match cursor.container() {
                 Container::Map => cursor.key(&mut buffer)?.to_string(),
                 Container::List => position.to_string(),
@@ -218,6 +219,14 @@ impl Snapshot {
     /// Only when the backend cannot be read at all.
     pub fn check(&self) -> Result<Report> {
         check_snapshot(self.view())
+    }
+}
+
+/// Names the path of damage; other errors name it where they arise.
+fn located(error: Error, path: &str) -> Error {
+    match error.kind() {
+        ErrorKind::Corrupted => error.at(path::Display(path)),
+        _ => error,
     }
 }
 

@@ -247,6 +247,10 @@ impl Store {
     /// # Errors
     /// Those of the backend.
     pub fn reclaim(&self) -> Result<u64> {
+        // Beginning a transaction queues what a writer that died while it built has left.
+        let guard = self.shared.backend.write_guard(0)?;
+        drop(Transaction::begin(&*self.shared.backend)?);
+        drop(guard);
         let trees = spinney_core::check::trees(&*self.shared.backend.snapshot()?)?;
         let mut deleted = 0;
         loop {

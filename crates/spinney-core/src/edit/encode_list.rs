@@ -105,7 +105,7 @@ fn delta(
             after.push((element.id, start + index as u64, &element.value));
         }
     }
-    let kept = kept_ids(list.moved, &before, &after);
+    let kept = kept_ids(&list.moved, &before, &after);
     for (&id, (position, value)) in &before {
         if !kept.contains(&id) {
             delta.taken.push(ElementDelta { id, position: *position, value: value.clone() });
@@ -130,39 +130,19 @@ fn delta(
     Ok(delta)
 }
 
-/// The ids that stayed where they were in relation to each other.
+/// The ids that stayed where they were in relation to all others: those that were not moved, and
+/// moved ones when everything came back to where it was.
 fn kept_ids(
-    moved: bool,
+    moved: &BTreeSet<u64>,
     before: &BTreeMap<u64, (u64, Box<[u8]>)>,
     after: &[(u64, u64, &ElementValue)],
 ) -> BTreeSet<u64> {
-    let both: Vec<(u64, u64)> =
-        after.iter().filter_map(|&(id, ..)| Some((id, before.get(&id)?.0))).collect();
-    if !moved {
-        return both.into_iter().map(|(id, _)| id).collect();
-    }
-    longest_ascending(&both)
-}
-
-/// The ids of a longest subsequence of ascending positions (patience sorting).
-fn longest_ascending(sequence: &[(u64, u64)]) -> BTreeSet<u64> {
-    let mut tails: Vec<usize> = Vec::new();
-    let mut previous: Vec<Option<usize>> = Vec::with_capacity(sequence.len());
-    for (index, &(_, position)) in sequence.iter().enumerate() {
-        let at = tails.partition_point(|&tail| sequence[tail].1 < position);
-        previous.push(at.checked_sub(1).map(|at| tails[at]));
-        match tails.get_mut(at) {
-            Some(tail) => *tail = index,
-            None => tails.push(index),
-        }
-    }
-    let mut kept = BTreeSet::new();
-    let mut at = tails.last().copied();
-    while let Some(index) = at {
-        kept.insert(sequence[index].0);
-        at = previous[index];
-    }
-    kept
+    let back = |&(id, position, _): &(u64, u64, &ElementValue)| {
+        before.get(&id).is_some_and(|(stored, _)| *stored == position)
+    };
+    let all_back = before.len() == after.len() && after.iter().all(back);
+    let kept = |id: &u64| before.contains_key(id) && (all_back || !moved.contains(id));
+    after.iter().map(|&(id, ..)| id).filter(kept).collect()
 }
 
 fn encode_inline(

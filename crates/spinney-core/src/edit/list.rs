@@ -1,6 +1,6 @@
 //! An opened list: its pages as they are touched, and the counts above them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backend::{Snapshot, TreeId};
 use crate::counts::CountTree;
@@ -32,8 +32,8 @@ pub struct ListWork {
     pub sources: Vec<Box<[u8]>>,
     /// The stored pages that were opened, with their source.
     pub stored: BTreeMap<Rank, usize>,
-    /// Whether an element was taken out and put back elsewhere.
-    pub moved: bool,
+    /// Elements that were taken out and put back.
+    pub moved: BTreeSet<u64>,
     tree: TreeId,
 }
 
@@ -82,7 +82,7 @@ impl ListWork {
             pages: BTreeMap::new(),
             sources: Vec::new(),
             stored: BTreeMap::new(),
-            moved: false,
+            moved: BTreeSet::new(),
             tree,
         };
         match base {

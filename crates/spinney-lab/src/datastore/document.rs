@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+use super::rows::storm_len;
 use crate::canonical;
 
 /// A state of the store that a row starts from or ends in.
@@ -24,6 +25,9 @@ pub enum State {
     Ordered,
     /// N items of `usr-lst` and item N directly after the middle one.
     OrderedInserted,
+    /// N items of `usr-lst` and items N to N + N / 10 - 1, each inserted directly after the middle
+    /// one.
+    OrderedStorm,
 }
 
 /// The documents of one size.
@@ -87,6 +91,16 @@ impl Documents {
                 let mut order: Vec<usize> = (0..self.size).collect();
                 order.insert(self.middle() + 1, self.size);
                 ordered(order)
+            }
+            State::OrderedStorm => {
+                let middle = self.middle();
+                let last = self.size + storm_len(self.size);
+                ordered(
+                    (0..=middle)
+                        .chain((self.size..last).rev())
+                        .chain(middle + 1..self.size)
+                        .collect(),
+                )
             }
         }
     }
@@ -217,6 +231,7 @@ mod tests {
             State::ItemsWithout,
             State::Ordered,
             State::OrderedInserted,
+            State::OrderedStorm,
         ] {
             let text = documents.text(state);
             assert_eq!(canonical::canonical(&text).expect("JSON"), *text, "{state:?}");

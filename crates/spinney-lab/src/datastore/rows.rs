@@ -35,6 +35,8 @@ pub enum Operation {
     RemoveLeaf,
     /// Item N of `usr-lst` directly after element M.
     InsertMiddle,
+    /// N / 10 items of `usr-lst`, each directly after element M, in one commit.
+    InsertStorm,
     /// Background cleaning after `cont` was removed.
     Reclaim,
 }
@@ -76,7 +78,9 @@ impl Operation {
 
     /// Whether it changes one entry and not N.
     pub fn is_single(self) -> bool {
-        self.commits() && self.ops(2) == 1 && self != Operation::Import
+        self.commits()
+            && self.ops(2) == 1
+            && !matches!(self, Operation::Import | Operation::InsertStorm)
     }
 
     /// The state before each try.
@@ -89,7 +93,10 @@ impl Operation {
             | Operation::RemoveTree
             | Operation::ModifyLeaf
             | Operation::RemoveLeaf => State::Items,
-            Operation::OrderedTree | Operation::Element | Operation::InsertMiddle => State::Ordered,
+            Operation::OrderedTree
+            | Operation::Element
+            | Operation::InsertMiddle
+            | Operation::InsertStorm => State::Ordered,
             Operation::Import
             | Operation::CreateBatch
             | Operation::CreatePaths
@@ -112,6 +119,7 @@ impl Operation {
             Operation::ModifyLeaf => State::ItemsWith("l1"),
             Operation::RemoveLeaf => State::ItemsWithout,
             Operation::InsertMiddle => State::OrderedInserted,
+            Operation::InsertStorm => State::OrderedStorm,
         }
     }
 
@@ -123,9 +131,15 @@ impl Operation {
             | Operation::CreateOrdered
             | Operation::RemoveItems
             | Operation::RemoveTree => size,
+            Operation::InsertStorm => storm_len(size),
             _ => 1,
         }
     }
+}
+
+/// How many items a storm inserts at N = `size`.
+pub fn storm_len(size: usize) -> usize {
+    size.div_ceil(10)
 }
 
 const fn row(
@@ -160,6 +174,7 @@ pub const ROWS: &[Row] = &[
     row(4,  "get user ordered tree",      Operation::OrderedTree,   Open, "how fast is a whole ordered list read as an owned copy?"),
     row(0,  "position",                   Operation::Element,       Open, "is an element found by its position without visiting the others?"),
     row(0,  "insert middle",              Operation::InsertMiddle,  Open, "does an insert in the middle cost one entry? (A1)"),
+    row(0,  "insert storm in one transaction", Operation::InsertStorm, Open, "do N / 10 inserts at one spot cost one entry each?"),
     row(17, "get tree hash cached",       Operation::ItemTree,      Kept, "as `get tree hash`, with a decoded tree kept in the process"),
     row(20, "create an item cached",      Operation::CreateLeaf,    Kept, "as `create an item`, with a decoded tree kept in the process"),
     row(21, "modify an item cached",      Operation::ModifyLeaf,    Kept, "as `modify an item`, with a decoded tree kept in the process"),

@@ -255,6 +255,15 @@ impl System for Store {
         })
     }
 
+    fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect> {
+        // All at once: each for itself would move the rest of the array `count` times.
+        let entries = (new..new + count).rev().map(entry);
+        self.change(|root| {
+            list(root)?.splice(after + 1..after + 1, entries);
+            Ok(Effect::Changed)
+        })
+    }
+
     fn remove_element(&mut self, position: usize, _key: usize) -> Result<()> {
         let _: Effect = self.change(|root| {
             list(root)?.remove(position);

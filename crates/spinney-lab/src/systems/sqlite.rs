@@ -167,8 +167,15 @@ impl Store {
         })
     }
 
-    /// The rank halfway to the next entry; spreads all ranks when there is none.
+    /// The rank halfway to the next entry.
     fn rank_after(&self, k: i64) -> Result<i64> {
+        let (rank, step) = self.gap_after(k, 1)?;
+        Ok(rank + step)
+    }
+
+    /// The rank of the entry `k`, and a step of which `count` end before the next entry; spreads all
+    /// ranks when there is none.
+    fn gap_after(&self, k: i64, count: i64) -> Result<(i64, i64)> {
         let find = "SELECT a.rank, (SELECT min(b.rank) FROM usr_lst b WHERE b.rank > a.rank) \
              FROM usr_lst a WHERE a.k = ?1";
         loop {
@@ -179,8 +186,13 @@ impl Store {
                 .map_err(failed)?
                 .ok_or_else(missing)?;
             match next {
-                None => return Ok(rank + GAP),
-                Some(next) if next - rank > 1 => return Ok(rank + (next - rank) / 2),
+                None => return Ok((rank, GAP)),
+                Some(next) if next - rank > count => {
+                    return Ok((rank, (next - rank) / (count + 1)));
+                }
+                Some(_) if count >= GAP => {
+                    return Err(Error::unsupported("more entries at one spot than a gap holds"));
+                }
                 Some(_) => self.spread_ranks()?,
             }
         }
@@ -353,6 +365,19 @@ impl System for Store {
             let rank = store.rank_after(after as i64)?;
             let sql = "INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))";
             Ok((store.run(sql, (rank, new as i64, leaf_text(new)))? > 0).into())
+        })
+    }
+
+    fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect> {
+        self.commit(|store| {
+            // One by one each insert would halve the gap, and 20 of them renumber the list.
+            let (rank, step) = store.gap_after(after as i64, count as i64)?;
+            let sql = "INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))";
+            for at in 0..count {
+                let rank = rank + step * (count - at) as i64;
+                store.run(sql, (rank, (new + at) as i64, leaf_text(new + at)))?;
+            }
+            Ok(Effect::Changed)
         })
     }
 

@@ -152,6 +152,13 @@ impl System for Store {
         Ok(Effect::Changed)
     }
 
+    fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect> {
+        for new in new..new + count {
+            self.list().insert(after + 1, entry(new));
+        }
+        Ok(Effect::Changed)
+    }
+
     fn remove_element(&mut self, position: usize, _key: usize) -> Result<()> {
         self.list().remove(position);
         Ok(())
