@@ -93,7 +93,9 @@ fn change(tx: &mut Transaction<'_>, n: u64) -> Result<()> {
     }
     match n % 60 {
         // More than is written ahead at once.
-        20 => tx.set("/big", &vec![Value::from(n.to_string().repeat(50_000)); 100].into())?,
+        20 => {
+            tx.set("/big", &vec![Value::from(format!("{n} {}", "x".repeat(86_000))); 100].into())?
+        }
         40 => drop(tx.remove("/big")?),
         _ => {}
     }
@@ -167,7 +169,7 @@ fn kill_once(dir: &Path, model: &Store, kill: u64) {
     assert_eq!(words.next().as_deref(), Some("0 0"));
     let heard = thread::spawn(move || words.last());
     // Long enough, now and then, for the largest change.
-    let least = if kill.is_multiple_of(4) { 150_000 } else { 1_000 };
+    let least = if kill.is_multiple_of(8) { 400_000 } else { 1_000 };
     thread::sleep(Duration::from_micros(least + kill * 7_919 % 40_000));
     writer.kill().expect("kill");
     writer.wait().expect("wait");
