@@ -145,12 +145,11 @@ fn fails(place: &dyn Place, steps: &[Step], texts: &[String], plan: Plan) -> boo
     true
 }
 
+/// Makes an empty place, runs a history there and gives its answer.
+type InPlace<'f> = &'f dyn Fn(&dyn Fn(&dyn Place) -> bool) -> bool;
+
 /// Fails the calls `0, stride, 2 * stride, ...` of each operation.
-fn every_call(
-    steps: &[Step],
-    strides: [u64; 5],
-    run: &dyn Fn(&dyn Fn(&dyn Place) -> bool) -> bool,
-) {
+fn every_call(steps: &[Step], strides: [u64; 5], run: InPlace<'_>) {
     let texts = texts(steps);
     use Operation::{Commit, Get, Put, Snapshot, Sync};
     for (operation, stride) in [Put, Commit, Sync, Snapshot, Get].into_iter().zip(strides) {

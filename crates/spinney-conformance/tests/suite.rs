@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spinney::backends::lmdb::{Lmdb, Options};
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::strict::Strict;
+use spinney_conformance::subject::Subject;
 use spinney_conformance::{folder, suite, timed};
 use spinney_core::Memory;
 use spinney_core::backend::Backend;
@@ -51,4 +52,14 @@ fn mirror_of_memory_and_lmdb() {
     let stores = Stores::default();
     let mirror = || Arc::new(Strict::new(Mirror::new(Memory::new(), stores.lmdb())));
     timed("suite on a mirror of memory and LMDB", || suite(&|| mirror()));
+}
+
+/// `SPINNEY_TEST_KEYS=10000` runs it with as many.
+#[test]
+fn thousands_of_long_keys_in_memory() {
+    let keys = std::env::var("SPINNEY_TEST_KEYS").ok().and_then(|keys| keys.parse().ok());
+    let keys = keys.unwrap_or(2_000);
+    timed(&format!("{keys} keys of 60 KiB in memory"), || {
+        suite::bulk::long_keys(&Subject::new(Arc::new(Memory::new())), keys);
+    });
 }

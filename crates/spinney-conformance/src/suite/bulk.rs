@@ -1,7 +1,6 @@
 //! Many of one kind: long keys that differ at their end, and inserts at one spot.
 
 use spinney::Value;
-use spinney_core::backend::Backend;
 
 use super::Case;
 use crate::subject::Subject;

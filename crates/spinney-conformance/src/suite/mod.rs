@@ -6,7 +6,7 @@
 //! [`Capabilities`]: spinney_core::backend::Capabilities
 
 mod basics;
-mod bulk;
+pub mod bulk;
 mod commits;
 mod containers;
 mod imports;
