@@ -9,3 +9,9 @@ pub mod mirror;
 pub mod model;
 pub mod mutant;
 pub mod strict;
+pub mod subject;
+pub mod suite;
+pub mod timed;
+
+pub use suite::suite;
+pub use timed::timed;

@@ -1,39 +1,73 @@
-//! Random histories of the tree against a plain value in memory.
+//! Random histories of the tree against a plain value: more than a million edits in all.
+//!
+//! `SPINNEY_TEST_SEED=7` repeats a run; `SPINNEY_TEST_TIMES=100` makes it a hundred times as long.
 
+use std::sync::Arc;
+
+use spinney::backends::lmdb::{Lmdb, Options};
+use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{History, run};
+use spinney_conformance::strict::Strict;
+use spinney_conformance::{folder, timed};
 use spinney_core::Memory;
+use spinney_core::backend::Backend;
 
-fn histories(operations: usize) -> [History; 4] {
-    let seed = std::env::var("SPINNEY_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-    println!("SPINNEY_TEST_SEED={seed}");
-    let history = |n, batch_max, keys_max, diffs| History {
-        seed: seed + n,
-        operations,
-        batch_max,
-        keys_max,
-        diffs,
-    };
-    [
-        history(0, 4, 12, true),
-        history(1, 12, 60, true),
-        history(2, 60, 300, false),
-        history(3, 1, 600, false),
-    ]
+fn variable(names: [&str; 2]) -> Option<u64> {
+    names.into_iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
+/// Edits of one history.
+const OPERATIONS_MAX: usize = 25_000;
+
+/// Histories of small and large transactions and maps, `thousands` edits in all.
+fn follow(name: &str, thousands: u64, backend: &dyn Fn() -> Arc<dyn Backend>) {
+    let seed = variable(["SPINNEY_SEED", "SPINNEY_TEST_SEED"]);
+    let mut seed = seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    let times = variable(["SPINNEY_TEST_TIMES", "SPINNEY_TIMES"]).unwrap_or(1);
+    println!("{name}: SPINNEY_TEST_SEED={seed}");
+    // Edits of a transaction and keys of a level at most, whether diffs are followed, and the share.
+    let kinds = [(4, 12, true, 5), (12, 60, true, 5), (60, 300, false, 50), (25, 600, false, 40)];
+    timed(&format!("random histories on {name}"), || {
+        for (batch_max, keys_max, diffs, percent) in kinds {
+            let mut left = (thousands * times * 10 * percent) as usize;
+            while left > 0 {
+                // Stores that grow for longer make comparing slow and find little more.
+                let operations = left.min(OPERATIONS_MAX);
+                left -= operations;
+                seed += 1;
+                let history = History { seed, operations, batch_max, keys_max, diffs };
+                println!("{name}: {history:?}");
+                run(&*backend(), &history);
+            }
+        }
+    });
+}
+
+fn lmdb(folder: &tempfile::TempDir) -> Arc<Lmdb> {
+    let name = fastrand::u64(..).to_string();
+    let options = Options { create: true, read_only: false };
+    Lmdb::open(&folder.path().join(name), options).expect("a new store")
 }
 
 #[test]
-fn memory_follows_a_plain_value() {
-    for history in histories(20_000) {
-        println!("{history:?}");
-        run(&Memory::new(), &history);
-    }
+fn memory() {
+    follow("memory", 400, &|| Arc::new(Memory::new()));
 }
 
 #[test]
-fn memory_with_tiny_pages_follows_a_plain_value() {
-    for history in histories(20_000) {
-        println!("{history:?}");
-        run(&Memory::with_sizes(256, 64, 1 << 30), &history);
-    }
+fn memory_with_tiny_pages() {
+    follow("tiny pages", 400, &|| Arc::new(Memory::with_sizes(256, 64, 1 << 30)));
+}
+
+#[test]
+fn engine() {
+    let folder = folder::temporary();
+    follow("LMDB", 150, &|| lmdb(&folder));
+}
+
+#[test]
+fn mirror() {
+    let folder = folder::temporary();
+    let mirror = || Arc::new(Strict::new(Mirror::new(Memory::new(), lmdb(&folder))));
+    follow("a mirror", 60, &|| mirror());
 }

@@ -1,0 +1,259 @@
+//! Moving and copying: within a container, a tree, and from tree to tree.
+
+use spinney::ErrorKind::{AlreadyExists, InvalidInput, NotFound};
+use spinney::Value;
+
+use super::Case;
+use crate::subject::{Subject, json};
+
+pub(super) const CASES: &[Case] = &[
+    ("within a tree", within_a_tree),
+    ("a node takes the place of its parent", onto_the_parent),
+    ("below itself is refused", below_itself),
+    ("a refused move leaves the transaction as it was", refused_moves),
+    ("renaming a tree", renaming),
+    ("renaming a tree and using the old name", renaming_and_reusing),
+    ("from tree to tree", between_trees),
+    ("copies stand alone", copies),
+    ("a copy into itself", copy_into_itself),
+    ("moved in and out within one transaction", there_and_back),
+    ("what moved out of a removed subtree stays", out_of_the_removed),
+];
+
+fn large(count: u64) -> Value {
+    (0..count).map(Value::from).collect::<Vec<_>>().into()
+}
+
+fn within_a_tree(s: &Subject) {
+    s.set("/a", r#"{"x": {"y": [1, 2]}, "z": 5}"#);
+    s.write(|tx| tx.mv("/a/x/y", "/a/w"));
+    s.write(|tx| tx.mv("/a/z", "/a/made/on/the/way"));
+    s.write(|tx| tx.mv("/a/w/0", "/a/x/first"));
+    s.write(|tx| tx.mv("/a/x/first", "/a/w/-"));
+    assert_eq!(s.text("/a"), r#"{"made":{"on":{"the":{"way":5}}},"w":[2,1],"x":{}}"#);
+    s.write(|tx| tx.mv("/a/x", "/a/w"));
+    assert_eq!(s.text("/a/w"), "{}", "the target is replaced");
+    s.write(|tx| tx.set("/a/big", &large(2_000)));
+    s.write(|tx| tx.mv("/a/big", "/a/w/big"));
+    s.write(|tx| tx.mv("/a/w/big/1000", "/a/w/middle"));
+    assert_eq!((s.count("/a/w/big"), s.get("/a/w/middle")), (Some(1_999), Some(1_000.into())));
+}
+
+fn onto_the_parent(s: &Subject) {
+    s.set("/t", r#"{"a": {"b": {"b": 1, "c": 2}, "rest": [1]}}"#);
+    s.write(|tx| tx.mv("/t/a/b", "/t/a"));
+    assert_eq!(s.text("/t"), r#"{"a":{"b":1,"c":2}}"#);
+    s.write(|tx| tx.set("/t/a/b", &large(2_000)));
+    s.write(|tx| tx.mv("/t/a/b", "/t/a"));
+    assert_eq!(s.count("/t/a"), Some(2_000));
+    // A tree is a place like any other.
+    s.set("/u", r#"{"a": {"a": 1, "c": 2}, "rest": [1]}"#);
+    s.write(|tx| tx.mv("/u/a", "/u"));
+    assert_eq!(s.text("/u"), r#"{"a":1,"c":2}"#);
+    s.set("/v", r#"[[[5], 6], 7]"#);
+    s.write(|tx| tx.mv("/v/0", "/v"));
+    assert_eq!(s.text("/v"), "[[5],6]");
+    s.write(|tx| tx.copy("/v/0", "/v"));
+    assert_eq!(s.text("/v"), "[5]");
+}
+
+fn below_itself(s: &Subject) {
+    s.set("/a", r#"{"x": {"y": 1}, "xy": 1}"#);
+    for (from, to) in [("/a", "/a/b"), ("/a/x", "/a/x/z"), ("/a/x", "/a/x/y/z"), ("/a", "/a/x/q")] {
+        s.refused(InvalidInput, &format!("`{from}`"), |tx| tx.mv(from, to));
+    }
+    s.write(|tx| tx.mv("/a/x", "/a/xy"));
+    assert_eq!(s.text("/a"), r#"{"xy":{"y":1}}"#, "a longer name is not below");
+}
+
+fn refused_moves(s: &Subject) {
+    s.set("/a", r#"{"x": {"y": 1}, "n": 5, "l": [1, 2]}"#);
+    let before = s.text("");
+    let refusals = [
+        ("/a/x", "/a/n/deep"),
+        ("/a/x", "/a/l/9"),
+        ("/a/l/0", "/a/l/5"),
+        ("/a/l/0", "/a/n/deep"),
+        ("/a/x", "/a/l/x"),
+        ("/a", "/a2/../x/~"),
+        ("/a/x", "/a/new/way/"),
+    ];
+    for (from, to) in &refusals[..6] {
+        s.refused(InvalidInput, "", |tx| tx.mv(from, to));
+        // Whoever goes on after a refusal must find everything where it was.
+        s.store
+            .write(|tx| {
+                tx.mv(from, to).expect_err("refused");
+                assert!(tx.exists(from)?, "{from} to {to}: the node is gone");
+                tx.set("/other", &from.len().into_value())
+            })
+            .expect("commits");
+        s.store.write(|tx| tx.remove("/other")).expect("removes");
+        assert_eq!(s.text(""), before, "{from} to {to}");
+    }
+    s.refused(NotFound, "`/a/none`", |tx| tx.mv("/a/none", "/a/y"));
+    let (from, to) = refusals[6];
+    s.write(|tx| tx.mv(from, to));
+    assert_eq!(s.get("/a/new/way/"), Some(json(r#"{"y": 1}"#)), "the empty key is a key");
+}
+
+trait IntoValue {
+    fn into_value(self) -> Value;
+}
+
+impl IntoValue for usize {
+    fn into_value(self) -> Value {
+        (self as u64).into()
+    }
+}
+
+fn renaming(s: &Subject) {
+    s.write(|tx| tx.set("/a/big", &large(3_000)));
+    s.set("/b", "1");
+    let records = s.records();
+    let diff = s.write(|tx| tx.mv("/a", "/c")).diff;
+    assert!(s.records() <= records + 3, "a rename moves no pages");
+    assert!(diff.ops.len() == 2, "{diff:?}");
+    assert_eq!((s.count("/c/big"), s.get("/a")), (Some(3_000), None));
+    s.refused(AlreadyExists, "`/b`", |tx| tx.mv("/c", "/b"));
+    s.refused(NotFound, "`/a`", |tx| tx.mv("/a", "/d"));
+    s.write(|tx| tx.mv("/c", "/a"));
+    s.write(|tx| tx.insert("/a/big/7", &"x".into()));
+    assert_eq!(s.count("/a/big"), Some(3_001));
+}
+
+fn renaming_and_reusing(s: &Subject) {
+    s.write(|tx| tx.set("/a/big", &large(1_000)));
+    s.write(|tx| {
+        tx.mv("/a", "/b")?;
+        tx.set("/a/other", &large(900))
+    });
+    assert_eq!(
+        (s.count("/b/big"), s.count("/a/other"), s.get("/a/big")),
+        (Some(1_000), Some(900), None)
+    );
+    // Two trees change places.
+    s.write(|tx| {
+        tx.mv("/a", "/swap")?;
+        tx.mv("/b", "/a")?;
+        tx.mv("/swap", "/b")
+    });
+    assert_eq!(
+        (s.count("/a/big"), s.count("/b/other"), s.get("/swap")),
+        (Some(1_000), Some(900), None)
+    );
+    s.write(|tx| {
+        tx.remove("/b")?;
+        tx.mv("/a", "/b")?;
+        tx.set("/b/big/0", &"first".into())
+    });
+    assert_eq!((s.get("/a"), s.get("/b/big/0")), (None, Some("first".into())));
+    s.write(|tx| {
+        tx.mv("/b", "/c")?;
+        tx.remove("/c")
+    });
+    assert_eq!(s.text(""), "{}");
+}
+
+fn between_trees(s: &Subject) {
+    if !s.backend.capabilities().multi_tree_commit {
+        return super::skipped("from tree to tree", "it has no multi_tree_commit");
+    }
+    s.write(|tx| tx.set("/a/big", &large(2_000)));
+    s.set("/b", "{}");
+    s.write(|tx| tx.mv("/a/big", "/b/big"));
+    assert_eq!((s.text("/a").as_str(), s.count("/b/big")), ("{}", Some(2_000)));
+    s.write(|tx| tx.mv("/b/big", "/big"));
+    s.write(|tx| tx.mv("/big", "/a/in"));
+    s.write(|tx| tx.mv("/a/in/1999", "/b/last"));
+    assert_eq!((s.count("/a/in"), s.get("/b/last")), (Some(1_999), Some(1_999.into())));
+    s.write(|tx| tx.mv("/a", "/b/a"));
+    assert_eq!((s.get("/a"), s.count("/b/a/in")), (None, Some(1_999)));
+    let list = s.write(|tx| tx.copy("/b/a/in", "/list"));
+    assert_eq!(list.revision, s.revision());
+    s.write(|tx| tx.mv("/b/last", "/list/0"));
+    assert_eq!((s.get("/list/0"), s.count("/list")), (Some(1_999.into()), Some(2_000)));
+}
+
+fn copies(s: &Subject) {
+    s.write(|tx| tx.set("/a/big", &large(1_000)));
+    s.write(|tx| tx.set("/a/text", &"t".repeat(50_000).into()));
+    s.write(|tx| tx.copy("/a", "/b"));
+    s.write(|tx| tx.copy("/a/big", "/a/again"));
+    s.write(|tx| tx.set("/a/big/0", &"changed".into()));
+    s.write(|tx| tx.remove("/a/text"));
+    assert_eq!((s.get("/b/big/0"), s.get("/a/again/0")), (Some(0.into()), Some(0.into())));
+    assert_eq!(s.get("/b/text"), Some("t".repeat(50_000).into()));
+    s.write(|tx| tx.copy("/a/big/0", "/a/again/1"));
+    assert_eq!(
+        (s.get("/a/again/1"), s.get("/a/again/2")),
+        (Some("changed".into()), Some(1.into()))
+    );
+    let revision = s.revision();
+    s.write(|tx| tx.copy("/a/big", "/a/big"));
+    assert_eq!(s.count("/a/big"), Some(1_000));
+    println!("a copy onto itself: {} revisions", s.revision() - revision);
+}
+
+fn copy_into_itself(s: &Subject) {
+    s.set("/a", r#"{"x": {"y": [1]}}"#);
+    s.write(|tx| tx.copy("/a", "/a/x/a"));
+    assert_eq!(s.text("/a"), r#"{"x":{"a":{"x":{"y":[1]}},"y":[1]}}"#);
+    s.write(|tx| tx.copy("/a/x/y", "/a/x/y/0"));
+    assert_eq!(s.text("/a/x/y"), "[[1],1]");
+}
+
+fn there_and_back(s: &Subject) {
+    s.write(|tx| tx.set("/a/big", &large(1_000)));
+    s.set("/a/m", "{}");
+    let revision = s.revision();
+    s.write(|tx| {
+        tx.mv("/a/big", "/a/m/big")?;
+        tx.mv("/a/m/big", "/a/big")
+    });
+    println!("there and back made {} revisions", s.revision() - revision);
+    assert_eq!(s.count("/a/big"), Some(1_000));
+    s.write(|tx| {
+        tx.mv("/a/big", "/a/m/big")?;
+        tx.set("/a/m/big/5", &"x".into())?;
+        tx.mv("/a/m/big", "/a/m/two")?;
+        tx.remove("/a/m/two")
+    });
+    assert_eq!(s.text(""), r#"{"a":{"m":{}}}"#);
+    s.check();
+    s.write(|tx| {
+        tx.set("/a/new", &large(1_000))?;
+        tx.mv("/a/new", "/a/m/new")?;
+        tx.copy("/a/m/new", "/a/copy")?;
+        tx.set("/a/m/new", &1.into())
+    });
+    assert_eq!(s.count("/a/copy"), Some(1_000));
+}
+
+fn out_of_the_removed(s: &Subject) {
+    s.store
+        .write(|tx| {
+            tx.set("/t/doomed/inner/keep", &large(1_000))?;
+            tx.set("/t/doomed/inner/list", &vec![large(700), large(800)].into())?;
+            tx.set("/t/doomed/big", &large(1_500))
+        })
+        .expect("sets");
+    s.write(|tx| {
+        tx.mv("/t/doomed/inner/keep", "/t/keep")?;
+        tx.mv("/t/doomed/inner/list/1", "/t/one")?;
+        tx.remove("/t/doomed").map(drop)
+    });
+    s.check();
+    assert_eq!(
+        (s.count("/t/keep"), s.count("/t/one"), s.count("/t")),
+        (Some(1_000), Some(800), Some(2))
+    );
+    s.write(|tx| {
+        tx.mv("/t/keep", "/t/x")?;
+        tx.set("/t/x/500", &large(600))?;
+        tx.mv("/t/x/500", "/t/y")?;
+        tx.remove("/t/x").map(drop)
+    });
+    s.check();
+    assert_eq!((s.count("/t/y"), s.count("/t")), (Some(600), Some(2)));
+}

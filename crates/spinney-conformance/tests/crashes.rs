@@ -1,0 +1,357 @@
+//! Processes that are killed, that share a store, and that run out of space.
+//!
+//! Other processes are this binary again, which runs `child` with a role from the environment.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spinney::{Durability, ErrorKind, Result, Store, Transaction, Value};
+use spinney_conformance::subject::text;
+use spinney_conformance::{folder, timed};
+
+const ROLE: &str = "SPINNEY_TEST_ROLE";
+const STORE: &str = "SPINNEY_TEST_STORE";
+const KILLS: u64 = 200;
+
+fn open(dir: &Path) -> Store {
+    spinney::open(&format!("lmdb:{}", dir.display())).expect("the store opens")
+}
+
+fn child_command(role: &str, dir: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("the test binary"));
+    command.args(["child", "--exact", "--nocapture", "--test-threads=1"]);
+    command.env(ROLE, role).env(STORE, dir).stdout(Stdio::piped());
+    command
+}
+
+fn start(role: &str, dir: &Path) -> Child {
+    child_command(role, dir).spawn().expect("a child process")
+}
+
+/// What the child says, as it comes.
+fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+    lines.map_while(Result::ok).filter_map(|line| {
+        let (_, words) = line.split_once("said:")?;
+        Some(words.trim().to_owned())
+    })
+}
+
+fn say(words: impl std::fmt::Display) {
+    let mut stdout = std::io::stdout().lock();
+    // Who listened may have heard enough and be about to kill this process.
+    let _ = writeln!(stdout, "said: {words}").and_then(|()| stdout.flush());
+}
+
+#[test]
+fn child() {
+    let (Ok(role), Some(dir)) = (std::env::var(ROLE), std::env::var_os(STORE)) else { return };
+    let dir = PathBuf::from(dir);
+    match role.as_str() {
+        "write" => write_for_ever(&open(&dir)),
+        "read" => read_for_ever(&open(&dir)),
+        "count durable" => count(&open(&dir), Durability::Durable),
+        "count none" => count(&open(&dir), Durability::None),
+        "increment" => increment(&open(&dir)),
+        "compare" => compare(&open(&dir)),
+        "fill the disk" => fill_the_disk(&open(&dir)),
+        other => panic!("no role `{other}`"),
+    }
+}
+
+fn number(value: Option<Value>) -> u64 {
+    match value {
+        Some(Value::Number(number)) => number.as_u64().expect("a small number"),
+        None => 0,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+fn number_at(store: &Store, path: &str) -> u64 {
+    number(store.read().and_then(|snapshot| snapshot.get(path)).expect("it reads"))
+}
+
+/// The numbered changes: what the store holds follows from how many were made.
+fn change(tx: &mut Transaction<'_>, n: u64) -> Result<()> {
+    tx.set("/count/n", &n.into())?;
+    if n == 1 {
+        tx.set("/list", &Value::list())?;
+    }
+    let len = tx.count("/list")?.expect("a list");
+    tx.insert(&format!("/list/{}", n * 7_919 % (len + 1)), &n.into())?;
+    match n % 8 {
+        1 => tx.set(&format!("/imports/{}", n % 5), &vec![Value::from(n); 900].into())?,
+        2 => tx.set(&format!("/tree{}/text", n % 7), &format!("{n} ").repeat(9_000).into())?,
+        3 => drop(tx.remove(&format!("/imports/{}", (n + 1) % 5))?),
+        4 => tx.mv(&format!("/list/{}", len / 2), "/list/0")?,
+        5 => drop(tx.remove(&format!("/tree{}", n % 7))?),
+        6 if len > 60 => (0..30).try_for_each(|_| tx.remove("/list/20").map(drop))?,
+        _ => tx.set(&format!("/imports/m/{}", n % 400), &n.into())?,
+    }
+    match n % 60 {
+        // More than is written ahead at once.
+        20 => {
+            tx.set("/big", &vec![Value::from(format!("{n} {}", "x".repeat(86_000))); 100].into())?
+        }
+        40 => drop(tx.remove("/big")?),
+        _ => {}
+    }
+    tx.set("/twin/n", &n.into())
+}
+
+/// Commits change after change and says each one that is durable.
+fn write_for_ever(store: &Store) {
+    say("0 0");
+    loop {
+        let mut n = 0;
+        let next = |tx: &mut Transaction<'_>| {
+            n = number(tx.get("/count/n")?) + 1;
+            change(tx, n)
+        };
+        let durability = if fastrand::bool() { Durability::Durable } else { Durability::None };
+        let revision = store.write_with(durability, next).expect("commits").revision;
+        if durability == Durability::Durable {
+            say(format_args!("{n} {revision}"));
+        }
+    }
+}
+
+/// Each snapshot is one state, and none is older than the one before.
+fn read_for_ever(store: &Store) {
+    let mut last = 0;
+    say("reads");
+    loop {
+        let snapshot = store.read().expect("a snapshot");
+        let revision = snapshot.revision().expect("a revision");
+        let left = number(snapshot.get("/count/n").expect("it reads"));
+        let right = number(snapshot.get("/twin/n").expect("it reads"));
+        if left != right || revision < last {
+            say(format_args!("broken: {left} {right} at {revision} after {last}"));
+        }
+        last = revision;
+        if fastrand::u8(..) == 0 {
+            let report = snapshot.check().expect("it reads");
+            if !report.damaged.is_empty() {
+                say(format_args!("broken: {:?}", report.damaged));
+            }
+        }
+    }
+}
+
+#[test]
+fn killed_writers_lose_nothing_that_was_durable() {
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    drop(open(&dir));
+    let mut reader = start("read", &dir);
+    let mut words = said(&mut reader);
+    assert_eq!(words.next().as_deref(), Some("reads"));
+    let model = spinney::open("memory:").expect("a model");
+    timed("kills", || {
+        for kill in 0..KILLS {
+            kill_once(&dir, &model, kill);
+        }
+    });
+    reader.kill().expect("kill");
+    reader.wait().expect("wait");
+    assert_eq!(words.next(), None, "the reader has seen a broken state");
+    let changes = number_at(&model, "/count/n");
+    println!("{KILLS} kills, {changes} changes");
+    assert!(changes > KILLS, "the writers hardly wrote");
+}
+
+fn kill_once(dir: &Path, model: &Store, kill: u64) {
+    let mut writer = start("write", dir);
+    let mut words = said(&mut writer);
+    assert_eq!(words.next().as_deref(), Some("0 0"));
+    let heard = thread::spawn(move || words.last());
+    // Long enough, now and then, for the largest change.
+    let least = if kill.is_multiple_of(8) { 400_000 } else { 1_000 };
+    thread::sleep(Duration::from_micros(least + kill * 7_919 % 40_000));
+    writer.kill().expect("kill");
+    writer.wait().expect("wait");
+    let last = heard.join().expect("the listener");
+    let acknowledged = last.map_or((0, 0), |words| {
+        let (n, revision) = words.split_once(' ').expect("two numbers");
+        (n.parse().expect("a number"), revision.parse().expect("a revision"))
+    });
+    let store = open(dir);
+    let n = number_at(&store, "/count/n");
+    let revision = store.read().and_then(|snapshot| snapshot.revision()).expect("a revision");
+    assert!((n, revision) >= acknowledged, "{acknowledged:?} was durable, {n} is left");
+    for n in number_at(model, "/count/n") + 1..=n {
+        model.write(|tx| change(tx, n)).expect("the model follows");
+    }
+    assert_eq!(number_at(model, "/count/n"), n, "the store went back");
+    assert!(text(&store) == text(model), "kill {kill}: the store differs after change {n}");
+    if kill.is_multiple_of(2) {
+        // What a killed writer had written ahead is given back by the next writer.
+        store.write(|tx| tx.set("/probe", &kill.into())).expect("writes");
+        store.write(|tx| tx.remove("/probe")).expect("removes");
+        store.reclaim().expect("reclaims");
+        let report = store.read().and_then(|snapshot| snapshot.check()).expect("checks");
+        assert!(report.is_sound() && report.queued == 0, "kill {kill}: {report:?}");
+    }
+}
+
+// Sharing between processes.
+
+const COUNT: u64 = 400;
+
+fn count(store: &Store, durability: Durability) {
+    for _ in 0..COUNT {
+        let one_more = |tx: &mut Transaction<'_>| {
+            let n = number(tx.get("/n")?);
+            tx.set("/n", &(n + 1).into())?;
+            tx.insert("/list/0", &n.into())
+        };
+        store.write_with(durability, one_more).expect("commits");
+    }
+    store.sync().expect("syncs");
+}
+
+#[test]
+fn a_durable_writer_beside_one_that_is_not() {
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    open(&dir).write(|tx| tx.set("/list", &Value::list())).expect("sets");
+    timed("durable beside none", || {
+        let roles = ["count durable", "count none", "count durable", "count none"];
+        let mut children: Vec<Child> = roles.map(|role| start(role, &dir)).into();
+        for child in &mut children {
+            assert!(child.wait().expect("wait").success());
+        }
+    });
+    let store = open(&dir);
+    assert_eq!(number_at(&store, "/n"), 4 * COUNT);
+    let list: Vec<Value> = (0..4 * COUNT).rev().map(Value::from).collect();
+    assert_eq!(
+        store.read().and_then(|snapshot| snapshot.get("/list")).expect("reads"),
+        Some(list.into())
+    );
+    assert!(store.read().and_then(|snapshot| snapshot.check()).expect("checks").is_sound());
+}
+
+fn seconds() -> Duration {
+    let seconds = std::env::var("SPINNEY_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(10))
+}
+
+fn increment(store: &Store) {
+    let (began, mut done) = (Instant::now(), 0_u64);
+    while began.elapsed() < seconds() {
+        let one_more = |tx: &mut Transaction<'_>| {
+            let n = number(tx.get("/counter")?) + 1;
+            tx.set("/counter", &n.into())?;
+            tx.set("/left/deep/leaf", &n.into())?;
+            tx.set(&format!("/right/list/{}", n % 2_000), &n.into())?;
+            tx.set("/right/leaf", &n.into())
+        };
+        store.write(one_more).expect("commits");
+        done += 1;
+    }
+    say(done);
+}
+
+fn compare(store: &Store) {
+    let (began, mut reads, mut last) = (Instant::now(), 0_u64, 0);
+    while began.elapsed() < seconds() {
+        let snapshot = store.read().expect("a snapshot");
+        let at = |path: &str| number(snapshot.get(path).expect("it reads"));
+        let n = at("/counter");
+        let element = at(&format!("/right/list/{}", n % 2_000));
+        assert_eq!((at("/left/deep/leaf"), at("/right/leaf"), element), (n, n, n), "a torn read");
+        assert!(n >= last, "an old state: {n} after {last}");
+        last = n;
+        reads += 1;
+    }
+    say(reads);
+}
+
+#[test]
+fn two_writers_and_four_readers() {
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    let store = open(&dir);
+    store
+        .write(|tx| {
+            tx.set("/counter", &0.into())?;
+            tx.set("/left/deep/leaf", &0.into())?;
+            tx.set("/right/leaf", &0.into())?;
+            tx.set("/right/list", &vec![Value::from(0); 2_000].into())
+        })
+        .expect("sets");
+    drop(store);
+    timed("two writers and four readers", || {
+        let roles = ["increment", "increment", "compare", "compare", "compare", "compare"];
+        let mut children: Vec<Child> = roles.map(|role| start(role, &dir)).into();
+        let totals: Vec<u64> = children
+            .iter_mut()
+            .map(|child| {
+                let last = said(child).last();
+                assert!(child.wait().expect("wait").success(), "a child has failed");
+                last.expect("a total").parse().expect("a number")
+            })
+            .collect();
+        println!("writes {:?}, reads {:?}", &totals[..2], &totals[2..]);
+        assert_eq!(number_at(&open(&dir), "/counter"), totals[0] + totals[1], "a lost update");
+        assert!(totals.iter().all(|&total| total > 0), "one was kept waiting: {totals:?}");
+    });
+    assert!(open(&dir).read().and_then(|snapshot| snapshot.check()).expect("checks").is_sound());
+}
+
+// Full disks.
+
+/// Under a limit of the file's size: writes until one fails.
+fn fill_the_disk(store: &Store) {
+    let mut synced = 0;
+    let failed = loop {
+        let next = synced + 1;
+        let more = |tx: &mut Transaction<'_>| {
+            tx.set(&format!("/a/{next}"), &vec![Value::from("x".repeat(900)); 40].into())?;
+            tx.set("/n", &next.into())
+        };
+        match store.write(more) {
+            Ok(_) => synced = next,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(failed.kind(), ErrorKind::Io, "{failed}");
+    assert_eq!(number_at(store, "/n"), synced, "reads stay at the last durable state");
+    let refused = store.write(|tx| tx.set("/n", &0.into())).expect_err("refused");
+    assert_eq!(refused.kind(), ErrorKind::Closed, "{refused}");
+    say(synced);
+}
+
+#[test]
+fn a_full_disk_leaves_an_acknowledged_revision() {
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    drop(open(&dir));
+    for round in 1..=2_u64 {
+        // The limit's signal must be ignored before the process starts; a shell can do that.
+        let child = child_command("fill the disk", &dir);
+        let mut shell = Command::new("sh");
+        let script = format!("trap '' XFSZ; ulimit -f {} && exec \"$0\" \"$@\"", round * 6_000);
+        shell.args(["-c", &script]).arg(child.get_program()).args(child.get_args());
+        shell.env(ROLE, "fill the disk").env(STORE, &dir).stdout(Stdio::piped());
+        let mut child = match shell.spawn() {
+            Ok(child) => child,
+            Err(error) => return println!("skipped: no shell to limit the file's size: {error}"),
+        };
+        let words: Vec<String> = said(&mut child).collect();
+        assert!(child.wait().expect("wait").success(), "the child's checks: {words:?}");
+        let synced: u64 = words.first().expect("words").parse().expect("a number");
+        let store = open(&dir);
+        assert!(synced > 3);
+        assert_eq!(number_at(&store, "/n"), synced);
+        store.write(|tx| tx.remove("/a").and_then(|_| tx.set("/n", &0.into()))).expect("writes");
+        store.reclaim().expect("reclaims");
+        let report = store.read().and_then(|snapshot| snapshot.check()).expect("checks");
+        assert!(report.is_sound() && report.queued == 0, "{report:?}");
+        println!("full disk: {synced} commits, then refused");
+    }
+}

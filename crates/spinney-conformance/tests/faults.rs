@@ -1,0 +1,197 @@
+//! Each call of a scripted history fails once: the store is at the old or the new revision.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use spinney::backends::lmdb::{Lmdb, Options};
+use spinney::formats::{Fidelity, JsonWriter, Layout};
+use spinney::{ErrorKind, Existing, Result, Transaction, Value};
+use spinney_conformance::fault::{Fault, Operation, Plan};
+use spinney_conformance::{folder, timed};
+use spinney_core::backend::Backend;
+use spinney_core::check::check;
+use spinney_core::view::View;
+use spinney_core::{Container, Memory, Scalar, Text, Visitor, reclaim};
+
+/// One step of a history: an edit that is committed and synced.
+type Step = fn(&mut Transaction<'_>) -> Result<()>;
+
+fn numbers(range: Range<u64>) -> Value {
+    range.map(Value::from).collect::<Vec<_>>().into()
+}
+
+/// Every kind of change, small enough to fail each call of it.
+const SMALL: &[Step] = &[
+    |tx| tx.set("/a", &numbers(0..5)),
+    |tx| tx.set("/b/m/x", &"first".into()),
+    |tx| tx.set("/b/list", &numbers(0..1_500)),
+    |tx| tx.insert("/b/list/700", &"in".into()).and_then(|()| tx.mv("/b/list/3", "/b/list/900")),
+    |tx| (0..300).try_for_each(|n| tx.set(&format!("/b/m/key {n}"), &n.into())),
+    |tx| tx.set("/b/text", &"long ".repeat(20_000).into()),
+    |tx| tx.mv("/b/list", "/a/0").and_then(|()| tx.set_meta("/a/1", "note", Some("x"))),
+    |tx| tx.mv("/b", "/c").and_then(|()| tx.set("/b", &1.into())),
+    |tx| tx.remove("/c/m").and_then(|_| tx.set("/a/0/7", &numbers(0..400))),
+    |tx| tx.remove("/a").map(drop),
+];
+
+/// Changes that are written ahead in several batches.
+const LARGE: &[Step] = &[
+    |tx| tx.set("/a/list", &numbers(0..2_000)),
+    |tx| tx.set_with("/a/big", Existing::Any, bulk),
+    |tx| tx.remove("/a/big").and_then(|_| tx.remove("/a/list")).map(drop),
+];
+
+fn bulk(visitor: &mut dyn Visitor) -> Result<()> {
+    visitor.open(Container::List)?;
+    let text = "bulk ".repeat(150);
+    for n in 0..12_500 {
+        visitor.scalar(Scalar::String(Text::new(&format!("{n} {text}"))))?;
+    }
+    visitor.close()
+}
+
+fn write(backend: &dyn Backend, step: Step) -> Result<()> {
+    let guard = backend.write_guard(0)?;
+    let mut transaction = Transaction::begin(backend)?;
+    step(&mut transaction)?;
+    let revision = transaction.commit(0)?.revision;
+    drop(guard);
+    backend.sync(revision)
+}
+
+fn reclaim_all(backend: &dyn Backend) -> Result<()> {
+    let trees = spinney_core::check::trees(&*backend.snapshot()?)?;
+    while reclaim::step(backend, &trees)? > 0 {}
+    Ok(())
+}
+
+fn text(backend: &dyn Backend) -> String {
+    let snapshot = backend.snapshot().expect("a snapshot");
+    let view = View { snapshot: &*snapshot, key_len_max: backend.capabilities().key_len_max };
+    let mut writer = JsonWriter::new(Vec::new(), Layout::Compact, Fidelity::Tagged);
+    view.walk(&view.root().expect("a root"), &mut writer).expect("it reads");
+    String::from_utf8(writer.finish().expect("it prints")).expect("a text")
+}
+
+/// The texts before the first and after each step.
+fn texts(steps: &[Step]) -> Vec<String> {
+    let memory = Memory::new();
+    let mut texts = vec![text(&memory)];
+    for &step in steps {
+        write(&memory, step).expect("the history runs");
+        texts.push(text(&memory));
+    }
+    texts
+}
+
+/// Where a history is run: a store that can be opened again.
+trait Place {
+    fn open(&self) -> Arc<dyn Backend>;
+}
+
+struct InMemory(Arc<Memory>);
+
+impl Place for InMemory {
+    fn open(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.0) as Arc<dyn Backend>
+    }
+}
+
+struct InLmdb<'f>(&'f Path);
+
+impl Place for InLmdb<'_> {
+    fn open(&self) -> Arc<dyn Backend> {
+        let options = Options { create: true, read_only: false };
+        Lmdb::open(&self.0.join("store"), options).expect("the store opens")
+    }
+}
+
+/// Runs a history whose planned call fails; false when the call never came.
+fn fails(place: &dyn Place, steps: &[Step], texts: &[String], plan: Plan) -> bool {
+    let fault = Fault::new(place.open());
+    fault.set_plan(Some(plan));
+    let mut done = 0;
+    let mut failed = None;
+    for (index, &step) in steps.iter().enumerate() {
+        let ran = write(&fault, step).and_then(|()| reclaim_all(&fault));
+        if let Err(error) = ran {
+            assert_eq!(error.kind(), ErrorKind::Io, "{plan:?}: {error}");
+            failed = Some(index);
+            break;
+        }
+    }
+    let Some(index) = failed else {
+        assert_eq!(fault.failures(), 0, "{plan:?}: a failure was not noticed");
+        return false;
+    };
+    fault.set_plan(None);
+    drop(fault);
+    let backend = place.open();
+    let now = text(&*backend);
+    for (state, text) in texts.iter().enumerate().skip(index).take(2) {
+        if *text == now {
+            done = state;
+        }
+    }
+    assert!(texts[done] == now && done >= index, "{plan:?}: step {index} is neither old nor new");
+    for &step in &steps[done..] {
+        write(&*backend, step).unwrap_or_else(|error| panic!("{plan:?}: reopened: {error}"));
+    }
+    assert!(text(&*backend) == texts[steps.len()], "{plan:?}: the history does not go on");
+    reclaim_all(&*backend).expect("reclaims");
+    let report = check(&*backend).expect("checks");
+    assert!(report.is_sound() && report.queued == 0, "{plan:?}: {report:?}");
+    true
+}
+
+/// Makes an empty place, runs a history there and gives its answer.
+type InPlace<'f> = &'f dyn Fn(&dyn Fn(&dyn Place) -> bool) -> bool;
+
+/// Fails the calls `0, stride, 2 * stride, ...` of each operation.
+fn every_call(steps: &[Step], strides: [u64; 5], run: InPlace<'_>) {
+    let texts = texts(steps);
+    use Operation::{Commit, Get, Put, Snapshot, Sync};
+    for (operation, stride) in [Put, Commit, Sync, Snapshot, Get].into_iter().zip(strides) {
+        let mut runs = 0;
+        while run(&|place| {
+            let plan = Plan { operation, nth: runs * stride, kind: ErrorKind::Io };
+            fails(place, steps, &texts, plan)
+        }) {
+            runs += 1;
+        }
+        println!("{operation:?}: {runs} failures, every {stride}");
+        assert!(runs > 0, "{operation:?} never came");
+    }
+}
+
+fn in_memory(run: &dyn Fn(&dyn Place) -> bool) -> bool {
+    run(&InMemory(Arc::new(Memory::new())))
+}
+
+fn in_lmdb(run: &dyn Fn(&dyn Place) -> bool) -> bool {
+    let folder = folder::temporary();
+    run(&InLmdb(folder.path()))
+}
+
+#[test]
+fn memory() {
+    timed("faults in memory", || every_call(SMALL, [1, 1, 1, 1, 1], &in_memory));
+}
+
+#[test]
+fn lmdb() {
+    timed("faults in LMDB", || every_call(SMALL, [3, 1, 1, 1, 7], &in_lmdb));
+}
+
+#[test]
+fn large_writes_in_memory() {
+    timed("faults of large writes in memory", || {
+        every_call(LARGE, [997, 3, 1, 4, 97], &in_memory);
+    });
+}
+
+#[test]
+fn large_writes_in_lmdb() {
+    timed("faults of large writes in LMDB", || every_call(LARGE, [1_999, 7, 1, 9, 199], &in_lmdb));
+}
