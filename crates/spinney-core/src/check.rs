@@ -37,7 +37,7 @@ impl Report {
     }
 }
 
-/// The trees of a store by their heads, the catalogue first.
+/// The trees that a store has records of, the catalogue first.
 ///
 /// # Errors
 /// Those of the backend.
@@ -170,7 +170,13 @@ impl<'s> Checker<'s> {
         let mut last_key: Option<Vec<u8>> = None;
         for record in self.view.snapshot.range(bounds, Direction::Forward)? {
             self.report.pages += 1;
+            let mut behind_damage = 0;
             let checked = record.and_then(|(key, value)| {
+                if let (Some(counts), Some(rank)) =
+                    (&mut counts, crate::rank::read(&key[PREFIX_LEN..]))
+                {
+                    behind_damage = counts.count_of(self.view.snapshot, rank)?;
+                }
                 let record = PageRecord::open(key, value)?;
                 self.page(
                     path,
@@ -185,7 +191,11 @@ impl<'s> Checker<'s> {
             });
             match checked {
                 Ok(count) => members += count,
-                Err(error) => self.damage(path, error),
+                Err(error) => {
+                    // The pages behind it are read at the positions that they have.
+                    members += behind_damage;
+                    self.damage(path, error);
+                }
             }
         }
         if head.container != container {

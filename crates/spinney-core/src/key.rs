@@ -94,6 +94,7 @@ impl<'a> Key<'a> {
                 wide[8 - rest.len()..].copy_from_slice(rest);
                 Key::Int(i64::from_be_bytes(wide))
             }
+            b'-' | b'0'..=b'9' if canonical_integer(bytes).is_some() => return None,
             0x14.. => return Some(Key::Text(std::str::from_utf8(bytes).ok()?)),
             _ => return None,
         };

@@ -1,7 +1,7 @@
 //! Fractional ranks: keys between any two keys, for the pages of lists and for cut separators.
 //!
 //! A rank is a 128-bit fraction; stored, it is big-endian without its trailing zero bytes, so that
-//! byte order is rank order and appended ranks are five bytes long.
+//! byte order is rank order and appended ranks are at most five bytes long.
 
 /// A rank; 0 is before all.
 pub type Rank = u128;

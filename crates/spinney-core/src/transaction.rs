@@ -234,7 +234,7 @@ impl<'b> Transaction<'b> {
                 self.insert_into(parent, position, source)
             }
             Container::List => match self.child(parent, &last)? {
-                Child::Absent => Err(self.no_position(parent, &last)),
+                Child::Absent => Err(self.no_element(parent, &last)),
                 _ if existing == Existing::MustNot => Err(exists_already()),
                 _ => {
                     let encoded = self.build(self.edits.nodes[parent].tree, source)?;
@@ -831,6 +831,14 @@ impl<'b> Transaction<'b> {
             Body::List(list) => list.len(),
             Body::Map(_) => 0,
         }
+    }
+
+    #[cold]
+    fn no_element(&self, list: usize, segment: &str) -> Error {
+        let len = self.list_len(list);
+        Error::invalid_input(format!(
+            "`{segment}` is no element of a list of {len}; name one to replace it, or write `-` to append"
+        ))
     }
 
     #[cold]

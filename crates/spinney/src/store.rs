@@ -25,7 +25,7 @@ pub enum Durability {
     /// Everything, power loss included: it is synced.
     #[default]
     Durable,
-    /// Nothing yet: it is visible in this process and synced within 50 ms. A crash may lose the last
+    /// Nothing yet: it is visible in this process and a sync starts at the latest 50 ms later. A crash may lose the last
     /// commits, in their order from the end, and never damages the store.
     None,
 }
@@ -184,6 +184,8 @@ impl Store {
     ///
     /// # Durability
     /// As the store was opened. Concurrent durable writes share one sync.
+    ///
+    /// A write inside the closure of another one on the same thread waits for itself: do not nest.
     pub fn write<T>(
         &self,
         edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,

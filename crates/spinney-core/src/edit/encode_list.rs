@@ -2,18 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::backend::TreeId;
+use crate::backend::{Snapshot, TreeId};
 use crate::diff::{Delta, ElementDelta, MemberDelta, Step};
 use crate::edit::encode_map::member_change;
-use crate::edit::list::{
-    ElementValue, ListWork, OpenPage, gone_pages, rank_between, stored_position,
-};
+use crate::edit::list::{ElementValue, ListWork, OpenPage, gone_pages, rank_between};
 use crate::edit::{Base, Body, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
 use crate::fill::{Filler, PAGE_HEADER_LEN, page_record};
 use crate::layout::{RecordKind, prefix};
 use crate::node;
-use crate::page::{self, Entry, Measure};
+use crate::page::{self, Entry, Measure, Page};
 use crate::pending::Pending;
 use crate::rank::Rank;
 use crate::record::ContainerHead;
@@ -75,6 +73,12 @@ impl Values {
     }
 }
 
+/// An element as it is stored: id, position, encoded node.
+type Before<'a> = (u64, u64, &'a [u8]);
+
+/// An element as it is now: id, position, value.
+type After<'a> = (u64, u64, &'a ElementValue);
+
 /// What changed: only opened pages can hold it.
 fn delta(
     list: &mut ListWork,
@@ -86,62 +90,88 @@ fn delta(
     if !list.pages.values().any(|page| page.changed) && gone_pages(list).is_empty() {
         return Ok(delta);
     }
-    let snapshot = pending.snapshot();
-    let mut before: BTreeMap<u64, (u64, Box<[u8]>)> = BTreeMap::new();
-    for (rank, source) in list.stored.clone() {
-        let start = stored_position(list, snapshot, rank)?;
-        for (index, element) in list.stored_elements(source)?.into_iter().enumerate() {
-            let bytes = list.stored_bytes(&element.value).expect("it is stored").into();
-            before.insert(element.id, (start + index as u64, bytes));
-        }
-    }
-    let mut after: Vec<(u64, u64, &ElementValue)> = Vec::new();
-    let mut starts = Vec::new();
-    for &rank in list.pages.keys() {
-        starts.push(list.counts.position_of(snapshot, rank)?);
-    }
+    let (stored_starts, starts) = page_starts(list, pending.snapshot())?;
+    let before = stored_elements(list, &stored_starts)?;
+    let mut after: Vec<After<'_>> = Vec::new();
     for (page, start) in list.pages.values().zip(starts) {
         for (index, element) in page.elements.iter().enumerate() {
             after.push((element.id, start + index as u64, &element.value));
         }
     }
-    let kept = kept_ids(&list.moved, &before, &after);
-    for (&id, (position, value)) in &before {
-        if !kept.contains(&id) {
-            delta.taken.push(ElementDelta { id, position: *position, value: value.clone() });
-        }
-    }
-    delta.taken.sort_unstable_by_key(|taken| std::cmp::Reverse(taken.position));
+    let kept = (!list.moved.is_empty()).then(|| kept_ids(&list.moved, &before, &after));
+    let is_kept = |id: u64| match &kept {
+        Some(kept) => kept.contains(&id),
+        None => id < list.stored_next_id,
+    };
+    // What was kept is in the same order on both sides.
+    let mut stored = before.iter();
     for (id, position, value) in after {
-        let stored = list.stored_bytes(value);
-        if !kept.contains(&id) {
-            let value = stored.map_or_else(|| values.0[&id].clone(), Into::into);
+        if !is_kept(id) {
+            let value = match list.stored_bytes(value) {
+                Some(stored) => stored.into(),
+                None => values.0[&id].clone(),
+            };
             delta.put.push(ElementDelta { id, position, value });
             continue;
         }
+        let old = loop {
+            let &(stored_id, position, old) = stored.next().ok_or_else(damaged)?;
+            if stored_id == id {
+                break old;
+            }
+            delta.taken.push(ElementDelta { id: stored_id, position, value: old.into() });
+        };
         let ElementValue::Edited(edit) = value else { continue };
-        let old = &before[&id].1;
         let what = outcome(nodes, edit, Some(old))?;
         if let Some(change) = member_change(nodes, edit, Some(old), &what)? {
             let step = Step::Element { id, position };
             delta.members.push(MemberDelta { step, tree: 0, change });
         }
     }
+    let rest = stored.map(|&(id, position, old)| ElementDelta { id, position, value: old.into() });
+    delta.taken.extend(rest);
+    delta.taken.reverse();
     Ok(delta)
+}
+
+/// Where the opened pages start: as they are stored, and as they are now.
+fn page_starts(list: &mut ListWork, snapshot: &dyn Snapshot) -> Result<(Vec<u64>, Vec<u64>)> {
+    let (mut stored, mut now) = (Vec::new(), Vec::new());
+    for &rank in list.stored.keys() {
+        stored.push(list.stored_counts.position_of(snapshot, rank)?);
+    }
+    for &rank in list.pages.keys() {
+        now.push(list.counts.position_of(snapshot, rank)?);
+    }
+    Ok((stored, now))
+}
+
+/// The elements of the opened pages as they are stored.
+fn stored_elements<'a>(list: &'a ListWork, starts: &[u64]) -> Result<Vec<Before<'a>>> {
+    let mut before = Vec::new();
+    for (&source, start) in list.stored.values().zip(starts) {
+        let page = Page::parse(Container::List, &list.sources[source]).ok_or_else(damaged)?;
+        for index in 0..page.count() {
+            let (id, value) = page.element(index).ok_or_else(damaged)?;
+            before.push((id, start + index as u64, value));
+        }
+    }
+    Ok(before)
+}
+
+#[cold]
+fn damaged() -> Error {
+    Error::corrupted("a stored list does not read; run `check` to find what is damaged")
 }
 
 /// The ids that stayed where they were in relation to all others: those that were not moved, and
 /// moved ones when everything came back to where it was.
-fn kept_ids(
-    moved: &BTreeSet<u64>,
-    before: &BTreeMap<u64, (u64, Box<[u8]>)>,
-    after: &[(u64, u64, &ElementValue)],
-) -> BTreeSet<u64> {
-    let back = |&(id, position, _): &(u64, u64, &ElementValue)| {
-        before.get(&id).is_some_and(|(stored, _)| *stored == position)
-    };
+fn kept_ids(moved: &BTreeSet<u64>, before: &[Before<'_>], after: &[After<'_>]) -> BTreeSet<u64> {
+    let stored: BTreeMap<u64, u64> =
+        before.iter().map(|&(id, position, _)| (id, position)).collect();
+    let back = |&(id, position, _): &After<'_>| stored.get(&id) == Some(&position);
     let all_back = before.len() == after.len() && after.iter().all(back);
-    let kept = |id: &u64| before.contains_key(id) && (all_back || !moved.contains(id));
+    let kept = |id: &u64| stored.contains_key(id) && (all_back || !moved.contains(id));
     after.iter().map(|&(id, ..)| id).filter(kept).collect()
 }
 

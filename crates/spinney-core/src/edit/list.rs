@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::backend::{Snapshot, TreeId};
+use crate::backend::TreeId;
 use crate::counts::CountTree;
 use crate::edit::{Base, Edit};
 use crate::error::{Error, Result};
@@ -22,6 +22,8 @@ pub struct ListWork {
     pub base: Base,
     /// The id that the next new element gets.
     pub next_id: u64,
+    /// What `next_id` was before the transaction: elements from here on are new.
+    pub stored_next_id: u64,
     /// Counts of all pages, with the edits.
     pub counts: CountTree,
     /// Counts of the stored pages, without the edits.
@@ -77,6 +79,7 @@ impl ListWork {
         let mut list = ListWork {
             base: base.clone(),
             next_id: 0,
+            stored_next_id: 0,
             counts: CountTree::new(tree, 0),
             stored_counts: CountTree::new(tree, 0),
             pages: BTreeMap::new(),
@@ -102,6 +105,7 @@ impl ListWork {
                 list.stored_counts = list.counts.clone();
             }
         }
+        list.stored_next_id = list.next_id;
         Ok(list)
     }
 
@@ -324,11 +328,6 @@ pub fn rank_between(rank: Rank, next: Option<Rank>) -> Option<Rank> {
 /// The ranks of stored pages that no longer exist under their rank.
 pub fn gone_pages(list: &ListWork) -> Vec<Rank> {
     list.stored.keys().copied().filter(|rank| !list.pages.contains_key(rank)).collect()
-}
-
-/// The position of a stored page before the transaction.
-pub fn stored_position(list: &mut ListWork, snapshot: &dyn Snapshot, rank: Rank) -> Result<u64> {
-    list.stored_counts.position_of(snapshot, rank)
 }
 
 #[cold]

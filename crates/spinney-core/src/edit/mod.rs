@@ -95,7 +95,7 @@ impl Edits {
     /// Opens the catalogue.
     pub fn new(pending: &Pending<'_>) -> Result<Edits> {
         let root = pending.view().root()?;
-        let mut edits = Edits { nodes: Vec::new(), trees: BTreeMap::new() };
+        let mut edits = Edits { nodes: Vec::with_capacity(8), trees: BTreeMap::new() };
         match edits.open(pending, 0, root.encoded())? {
             Some((_, 0)) => {}
             _ => return Err(Error::corrupted("the store's root is not a map")),
