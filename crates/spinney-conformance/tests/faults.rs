@@ -187,11 +187,11 @@ fn lmdb() {
 #[test]
 fn large_writes_in_memory() {
     timed("faults of large writes in memory", || {
-        every_call(LARGE, [997, 3, 1, 4, 97], &in_memory);
+        every_call(LARGE, [97, 1, 1, 1, 3], &in_memory);
     });
 }
 
 #[test]
 fn large_writes_in_lmdb() {
-    timed("faults of large writes in LMDB", || every_call(LARGE, [1_999, 7, 1, 9, 199], &in_lmdb));
+    timed("faults of large writes in LMDB", || every_call(LARGE, [197, 1, 1, 1, 11], &in_lmdb));
 }
