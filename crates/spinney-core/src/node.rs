@@ -83,6 +83,15 @@ pub struct Annotated<'a> {
     pub node: Node<'a>,
 }
 
+/// Whether an encoded node is a scalar in place without metadata, by its first byte.
+#[inline(always)]
+pub fn is_scalar(encoded: &[u8]) -> bool {
+    match encoded.first() {
+        Some(&tag) => !matches!(tag, LONG_STRING_PLAIN..=ANNOTATED | SHORT_MAP..),
+        None => false,
+    }
+}
+
 /// Whether an encoded node can be one that refers to a tree; most cannot, by their first byte.
 #[inline]
 pub fn may_be_tree(encoded: &[u8]) -> bool {
@@ -107,56 +116,23 @@ pub fn read(bytes: &[u8]) -> Option<Annotated<'_>> {
 
 #[inline]
 fn read_plain(bytes: &[u8]) -> Option<Node<'_>> {
+    if is_scalar(bytes) {
+        return read_scalar(bytes).map(Node::Scalar);
+    }
     let (&tag, rest) = bytes.split_first()?;
-    let whole = |rest: &[u8], at: usize| (at == rest.len()).then_some(());
     let mut at = 0;
     let node = match tag {
-        SHORT_STRING..SHORT_MAP => {
-            whole(rest, usize::from(tag - SHORT_STRING))?;
-            return Some(Node::Scalar(text(rest, true)?));
-        }
-        SHORT_MAP..SHORT_LIST => {
-            whole(rest, usize::from(tag - SHORT_MAP))?;
+        SHORT_MAP..SHORT_LIST if rest.len() == usize::from(tag - SHORT_MAP) => {
             return Some(Node::Inline(Container::Map, rest));
         }
-        SHORT_LIST..=0xff => {
-            whole(rest, usize::from(tag - SHORT_LIST))?;
+        SHORT_LIST..=0xff if rest.len() == usize::from(tag - SHORT_LIST) => {
             return Some(Node::Inline(Container::List, rest));
         }
-        SMALL_INT..SHORT_STRING => number(Num::Int(i64::from(tag - SMALL_INT))),
-        INT..DECIMAL => {
-            let n = usize::from(tag & 7) + 1;
-            let magnitude = read_le(rest, &mut at, n)?;
-            number(match i64::try_from(magnitude) {
-                Ok(value) if tag < NEGATIVE_INT => Num::Int(value),
-                Ok(value) => Num::Int(!value),
-                Err(_) if tag < NEGATIVE_INT => Num::Uint(magnitude),
-                Err(_) => return None,
-            })
-        }
-        DECIMAL..0x30 => {
-            let scale = *rest.first()?;
-            at = 1;
-            let mantissa = read_le(rest, &mut at, usize::from(tag & 7) + 1)?;
-            if scale == 0 {
-                return None;
-            }
-            number(Num::Decimal(Decimal { negative: tag >= NEGATIVE_DECIMAL, mantissa, scale }))
-        }
-        NULL => Node::Scalar(Scalar::Null),
-        FALSE => Node::Scalar(Scalar::Bool(false)),
-        TRUE => Node::Scalar(Scalar::Bool(true)),
-        STRING_PLAIN | STRING_ESCAPED => {
-            Node::Scalar(text(varint::read_bytes(rest, &mut at)?, tag == STRING_PLAIN)?)
-        }
-        BYTES => Node::Scalar(Scalar::Bytes(varint::read_bytes(rest, &mut at)?)),
-        NUMBER_TEXT => {
-            let bytes = varint::read_bytes(rest, &mut at)?;
-            match Num::scan(bytes).ok()? {
-                (num @ Num::Text(_), len) if len == bytes.len() => number(num),
-                _ => return None,
-            }
-        }
+        INLINE_MAP => Node::Inline(Container::Map, varint::read_bytes(rest, &mut at)?),
+        INLINE_LIST => Node::Inline(Container::List, varint::read_bytes(rest, &mut at)?),
+        PAGED_MAP => Node::Paged(Container::Map, varint::read(rest, &mut at)?),
+        PAGED_LIST => Node::Paged(Container::List, varint::read(rest, &mut at)?),
+        TREE => Node::Tree(TreeId::try_from(varint::read(rest, &mut at)?).ok()?),
         LONG_STRING_PLAIN | LONG_STRING_ESCAPED | LONG_BYTES => {
             let form = match tag {
                 LONG_STRING_PLAIN => LongForm::PlainText,
@@ -166,20 +142,54 @@ fn read_plain(bytes: &[u8]) -> Option<Node<'_>> {
             let (id, len) = (varint::read(rest, &mut at)?, varint::read(rest, &mut at)?);
             Node::Long(Long { id, len, form })
         }
-        INLINE_MAP => Node::Inline(Container::Map, varint::read_bytes(rest, &mut at)?),
-        INLINE_LIST => Node::Inline(Container::List, varint::read_bytes(rest, &mut at)?),
-        PAGED_MAP => Node::Paged(Container::Map, varint::read(rest, &mut at)?),
-        PAGED_LIST => Node::Paged(Container::List, varint::read(rest, &mut at)?),
-        TREE => Node::Tree(TreeId::try_from(varint::read(rest, &mut at)?).ok()?),
         _ => return None,
     };
-    whole(rest, at)?;
-    Some(node)
+    (at == rest.len()).then_some(node)
 }
 
-#[inline]
-fn number(num: Num<'_>) -> Node<'_> {
-    Node::Scalar(Scalar::Number(num))
+/// Reads a scalar in place (see [`is_scalar`]); `None` when the bytes are not exactly one.
+#[inline(always)]
+pub fn read_scalar(bytes: &[u8]) -> Option<Scalar<'_>> {
+    let (&tag, rest) = bytes.split_first()?;
+    let sized = |len: usize| rest.len() == len;
+    let counted = || {
+        let mut at = 0;
+        varint::read_bytes(rest, &mut at).filter(|_| at == rest.len())
+    };
+    match tag {
+        SHORT_STRING..SHORT_MAP if sized(usize::from(tag - SHORT_STRING)) => text(rest, true),
+        SMALL_INT..SHORT_STRING if sized(0) => {
+            Some(Scalar::Number(Num::Int(i64::from(tag - SMALL_INT))))
+        }
+        DECIMAL..0x30 => {
+            let (&scale, mantissa) = rest.split_first()?;
+            let mantissa = read_le(mantissa, usize::from(tag & 7) + 1)?;
+            let negative = tag >= NEGATIVE_DECIMAL;
+            let decimal = Decimal { negative, mantissa, scale };
+            (scale > 0).then_some(Scalar::Number(Num::Decimal(decimal)))
+        }
+        INT..DECIMAL => {
+            let magnitude = read_le(rest, usize::from(tag & 7) + 1)?;
+            Some(Scalar::Number(match i64::try_from(magnitude) {
+                Ok(value) if tag < NEGATIVE_INT => Num::Int(value),
+                Ok(value) => Num::Int(!value),
+                Err(_) if tag < NEGATIVE_INT => Num::Uint(magnitude),
+                Err(_) => return None,
+            }))
+        }
+        NULL if sized(0) => Some(Scalar::Null),
+        FALSE | TRUE if sized(0) => Some(Scalar::Bool(tag == TRUE)),
+        STRING_PLAIN | STRING_ESCAPED => text(counted()?, tag == STRING_PLAIN),
+        BYTES => Some(Scalar::Bytes(counted()?)),
+        NUMBER_TEXT => {
+            let bytes = counted()?;
+            match Num::scan(bytes).ok()? {
+                (num @ Num::Text(_), len) if len == bytes.len() => Some(Scalar::Number(num)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 #[inline]
@@ -187,13 +197,18 @@ fn text(bytes: &[u8], plain: bool) -> Option<Scalar<'_>> {
     Some(Scalar::String(Text { text: std::str::from_utf8(bytes).ok()?, plain }))
 }
 
-#[inline]
-fn read_le(bytes: &[u8], at: &mut usize, n: usize) -> Option<u64> {
-    let part = bytes.get(*at..*at + n)?;
-    *at += n;
-    let mut wide = [0; 8];
-    wide[..n].copy_from_slice(part);
-    Some(u64::from_le_bytes(wide))
+/// Reads exactly `n` bytes, 1 to 8, low ones first.
+#[inline(always)]
+fn read_le(bytes: &[u8], n: usize) -> Option<u64> {
+    if bytes.len() != n {
+        return None;
+    }
+    // Two reads that may overlap cover 4 to 8 bytes.
+    if let (Some(low), Some(high)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let (low, high) = (u32::from_le_bytes(*low), u32::from_le_bytes(*high));
+        return Some(u64::from(low) | u64::from(high) << (8 * (n - 4)));
+    }
+    Some(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }
 
 /// Appends a scalar.

@@ -177,10 +177,13 @@ impl<'a> Num<'a> {
                 let digits = buffer.format(mantissa).as_bytes();
                 let scale = usize::from(scale);
                 if digits.len() > scale {
-                    let (integer, fraction) = digits.split_at(digits.len() - scale);
-                    out.extend_from_slice(integer);
-                    out.push(b'.');
-                    out.extend_from_slice(fraction);
+                    // At most 20 digits and the point, put together before they are appended.
+                    let mut text = [0; 21];
+                    let point = digits.len() - scale;
+                    text[1..=digits.len()].copy_from_slice(digits);
+                    text.copy_within(1..=point, 0);
+                    text[point] = b'.';
+                    out.extend_from_slice(&text[..=digits.len()]);
                 } else {
                     out.extend_from_slice(b"0.");
                     out.resize(out.len() + scale - digits.len(), b'0');

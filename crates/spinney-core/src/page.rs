@@ -139,6 +139,25 @@ impl<'a> Page<'a> {
         self.body.get(self.offset(index)?..self.offset(index + 1)?)
     }
 
+    /// An entry: in a map the key without the common prefix, in a list the element's id, and the value.
+    #[inline]
+    pub fn entry(&self, index: usize) -> Option<RawEntry<'a>> {
+        match self.layout.container {
+            Container::Map => {
+                self.suffix_and_value(index).map(|(suffix, value)| (suffix, 0, value))
+            }
+            Container::List => self.element(index).map(|(id, value)| (&[][..], id, value)),
+        }
+    }
+
+    /// The entries from an index on: in a map the key without the common prefix, in a list the
+    /// element's id, and the value.
+    #[inline]
+    pub fn entries_from(&self, index: usize) -> Entries<'_, 'a> {
+        let at = if index < self.layout.count { self.offset(index) } else { Some(self.body.len()) };
+        Entries { page: self, index, at: at.unwrap_or(usize::MAX) }
+    }
+
     /// The key of an entry without the common prefix, and its value.
     #[inline]
     pub fn suffix_and_value(&self, index: usize) -> Option<(&'a [u8], &'a [u8])> {
@@ -215,6 +234,49 @@ impl<'a> Page<'a> {
                 Some(next)
             }
         }
+    }
+}
+
+/// Reads entries one after another; an item is `None` where they are damaged.
+pub struct Entries<'p, 'a> {
+    page: &'p Page<'a>,
+    index: usize,
+    at: usize,
+}
+
+/// The suffix of a map's key, the id of a list's element, and the value.
+pub type RawEntry<'a> = (&'a [u8], u64, &'a [u8]);
+
+impl<'a> Iterator for Entries<'_, 'a> {
+    type Item = Option<RawEntry<'a>>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Option<RawEntry<'a>>> {
+        let Page { layout, body } = self.page;
+        if self.index >= layout.count {
+            return None;
+        }
+        let end = self.page.offset(self.index + 1);
+        let raw = end.and_then(|end| body.get(self.at..end));
+        let entry = raw.and_then(|raw| {
+            let mut at = 0;
+            match layout.container {
+                Container::Map => {
+                    let suffix = varint::read_bytes(raw, &mut at)?;
+                    Some((suffix, 0, &raw[at..]))
+                }
+                Container::List if layout.explicit_ids => {
+                    let id = varint::read(raw, &mut at)?;
+                    Some((&[][..], id, &raw[at..]))
+                }
+                Container::List => {
+                    Some((&[][..], layout.first_id.checked_add(self.index as u64)?, raw))
+                }
+            }
+        });
+        self.index += 1;
+        self.at = end.unwrap_or(usize::MAX);
+        Some(entry)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::backend::{Revision, Snapshot, TreeId};
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ pub const SEAL_LEN: usize = 4;
 
 #[inline]
 fn checksum(key: &[u8], content: &[u8]) -> [u8; SEAL_LEN] {
-    ((xxh3_64(content) ^ xxh3_64(key)) as u32).to_le_bytes()
+    ((XxHash3_64::oneshot(content) ^ XxHash3_64::oneshot(key)) as u32).to_le_bytes()
 }
 
 /// Fills in the checksum of a record whose first four bytes were left free for it.
@@ -144,7 +144,9 @@ impl Head {
     }
 
     fn checksum(key: &[u8], revision: &[u8; 8], content: &[u8]) -> [u8; 4] {
-        ((xxh3_64(content) ^ xxh3_64(key) ^ xxh3_64(revision)) as u32).to_le_bytes()
+        ((XxHash3_64::oneshot(content) ^ XxHash3_64::oneshot(key) ^ XxHash3_64::oneshot(revision))
+            as u32)
+            .to_le_bytes()
     }
 
     /// The record of this head.

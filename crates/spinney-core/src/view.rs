@@ -422,46 +422,50 @@ impl<'s> View<'s> {
         if let Some(cursor) = self.visit_node(slot, visitor)? {
             stack.push(cursor);
         }
-        while let Some(cursor) = stack.last_mut() {
-            if !cursor.advance()? {
+        'containers: while let Some(cursor) = stack.last_mut() {
+            if !cursor.has_more()? {
                 visitor.close()?;
                 stack.pop();
                 continue;
             }
-            let page = cursor.page();
-            let encoded = match cursor.container {
-                Container::Map => {
-                    let (suffix, encoded) =
-                        page.suffix_and_value(cursor.index - 1).ok_or_else(damaged_page)?;
-                    visitor.key(whole_key(&page, suffix, &mut key)?)?;
-                    encoded
+            let page = Page::with_layout(cursor.layout, &cursor.bytes[cursor.body.clone()]);
+            loop {
+                cursor.index = visit_scalars(&page, cursor.index, visitor, &mut key)?;
+                if cursor.index == page.count() {
+                    continue 'containers;
                 }
-                Container::List => {
-                    let (id, encoded) = page.element(cursor.index - 1).ok_or_else(damaged_page)?;
-                    if visitor.wants_element_ids() {
-                        visitor.element(id);
+                let (suffix, id, encoded) = page.entry(cursor.index).ok_or_else(damaged_page)?;
+                visit_place(&page, suffix, id, visitor, &mut key)?;
+                cursor.index += 1;
+                let below = match node::read(encoded).ok_or_else(damaged_node)? {
+                    Annotated { meta: [], node: Node::Inline(container, body) } => {
+                        visitor.open(container)?;
+                        let inner = Page::parse(container, body).ok_or_else(damaged_page)?;
+                        // Most small containers hold only scalars: they need no cursor.
+                        let index = visit_scalars(&inner, 0, visitor, &mut key)?;
+                        if index == inner.count() {
+                            visitor.close()?;
+                            continue;
+                        }
+                        Some(Cursor {
+                            tree: cursor.tree,
+                            container,
+                            body: range_in(&cursor.bytes, body),
+                            bytes: cursor.bytes.clone(),
+                            layout: inner.layout,
+                            index,
+                            pages: None,
+                        })
                     }
-                    encoded
+                    _ => self.visit_node(&cursor.slot()?, visitor)?,
+                };
+                if let Some(below) = below {
+                    if stack.len() >= 2 * DEPTH_MAX {
+                        return Err(Error::corrupted("the tree is deeper than it can be"));
+                    }
+                    stack.push(below);
+                    continue 'containers;
                 }
-            };
-            // The two usual cases come first: a value in place, and a small container in place.
-            let below = match node::read(encoded).ok_or_else(damaged_node)? {
-                Annotated { meta: [], node: Node::Scalar(scalar) } => {
-                    visitor.scalar(scalar)?;
-                    continue;
-                }
-                Annotated { meta: [], node: Node::Inline(container, body) } => {
-                    visitor.open(container)?;
-                    let range = range_in(&cursor.bytes, body);
-                    Some(Cursor::inline(cursor.tree, container, cursor.bytes.clone(), range)?)
-                }
-                _ => self.visit_node(&cursor.slot()?, visitor)?,
-            };
-            if let Some(below) = below {
-                if stack.len() >= 2 * DEPTH_MAX {
-                    return Err(Error::corrupted("the tree is deeper than it can be"));
-                }
-                stack.push(below);
             }
         }
         Ok(())
@@ -494,6 +498,45 @@ impl<'s> View<'s> {
             }
         }
     }
+}
+
+/// Visits the entries of a page from an index on as long as they are scalars in place; returns the
+/// index of the first that is not.
+#[inline(always)]
+fn visit_scalars(
+    page: &Page<'_>,
+    from: usize,
+    visitor: &mut (impl Visitor + ?Sized),
+    key: &mut Vec<u8>,
+) -> Result<usize> {
+    let mut index = from;
+    for entry in page.entries_from(from) {
+        let (suffix, id, encoded) = entry.ok_or_else(damaged_page)?;
+        if !node::is_scalar(encoded) {
+            return Ok(index);
+        }
+        visit_place(page, suffix, id, visitor, key)?;
+        visitor.scalar(node::read_scalar(encoded).ok_or_else(damaged_node)?)?;
+        index += 1;
+    }
+    Ok(index)
+}
+
+/// Tells the visitor the key or the id of the member that follows.
+#[inline(always)]
+fn visit_place(
+    page: &Page<'_>,
+    suffix: &[u8],
+    id: u64,
+    visitor: &mut (impl Visitor + ?Sized),
+    key: &mut Vec<u8>,
+) -> Result<()> {
+    match page.layout.container {
+        Container::Map => visitor.key(whole_key(page, suffix, key)?)?,
+        Container::List if visitor.wants_element_ids() => visitor.element(id),
+        Container::List => {}
+    }
+    Ok(())
 }
 
 /// The count tree of a list in pages.
@@ -570,8 +613,8 @@ impl<'s> PageRecord<'s> {
 }
 
 /// The key of an entry; `buffer` holds it where it is not in one piece.
-#[inline]
-fn whole_key<'k>(page: &Page<'k>, suffix: &'k [u8], buffer: &'k mut Vec<u8>) -> Result<Key<'k>> {
+#[inline(always)]
+fn whole_key<'k>(page: &Page<'_>, suffix: &'k [u8], buffer: &'k mut Vec<u8>) -> Result<Key<'k>> {
     let encoded = match page.prefix() {
         [] => suffix,
         prefix => {
@@ -617,6 +660,14 @@ impl<'s> Cursor<'s> {
     /// Moves to the next member; false when there is none.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
+        let more = self.has_more()?;
+        self.index += usize::from(more);
+        Ok(more)
+    }
+
+    /// Whether there is a member behind the one it stands at; opens the next page to see.
+    #[inline]
+    fn has_more(&mut self) -> Result<bool> {
         while self.index >= self.layout.count {
             let Some(record) = self.pages.as_mut().and_then(Iterator::next) else {
                 return Ok(false);
@@ -625,7 +676,6 @@ impl<'s> Cursor<'s> {
             let page = PageRecord::open(key, value)?;
             self.enter(page.bytes, page.body)?;
         }
-        self.index += 1;
         Ok(true)
     }
 
