@@ -1,0 +1,70 @@
+//! Applying a diff as edits.
+
+use crate::diff::{Diff, Step, What};
+use crate::edit::{Body, Edit};
+use crate::error::{Error, Result};
+use crate::path::{self};
+
+use super::{Existing, Transaction};
+
+impl Transaction<'_> {
+    /// Applies the operations of a diff whose containers are not held by reference (see
+    /// [`crate::expand`]).
+    ///
+    /// # Errors
+    /// `Conflict` when the state is not the one that an operation expects.
+    pub fn apply(&mut self, diff: &Diff) -> Result<()> {
+        for op in &diff.ops {
+            let path = op.pointer();
+            let applied = match (&op.what, &op.new, op.path.last()) {
+                (What::Meta, Some(meta), _) => self.replace_meta(&path, meta),
+                (What::Meta, None, _) => self.replace_meta(&path, &[]),
+                (What::Node, _, Some(Step::Element { id, position }))
+                    if op.old.is_some() && self.element_id(&path, *position)? != Some(*id) =>
+                {
+                    Err(Error::conflict(format!("the element {id} is not there")))
+                }
+                (What::Node, None, _) => self.try_remove(&path).and_then(|existed| match existed {
+                    true => Ok(()),
+                    false => Err(Error::conflict("there is nothing to remove")),
+                }),
+                (What::Node, Some(new), Some(Step::Element { id, position }))
+                    if op.old.is_none() =>
+                {
+                    self.apply_insert(&path, *position, *id, new)
+                }
+                (What::Node, Some(new), _) => {
+                    let new = crate::expand::Contained(new);
+                    self.try_set(&path, Existing::Any, |visitor| new.visit(visitor))
+                }
+            };
+            applied.map_err(|error| error.at(format_args!("apply a diff at {path}")))?;
+        }
+        Ok(())
+    }
+
+    /// The id of the element at a position of the list that a path leads to.
+    fn element_id(&mut self, path: &str, position: u64) -> Result<Option<u64>> {
+        let (parent, _) = path::split_last(path).expect("an element has a list");
+        let Some(parent) = self.open_existing(parent)? else { return Ok(None) };
+        let view = self.pending.view();
+        match &mut self.edits.nodes[parent].body {
+            Body::List(list) => Ok(list.element(&view, position)?.map(|element| element.id)),
+            Body::Map(_) => Ok(None),
+        }
+    }
+
+    fn apply_insert(&mut self, path: &str, position: u64, id: u64, new: &[u8]) -> Result<()> {
+        let (parent, _) = path::split_last(path).expect("an element has a list");
+        let Some(parent) = self.open_existing(parent)? else {
+            return Err(Error::conflict("the list does not exist"));
+        };
+        let (tree, depth) = (self.edits.nodes[parent].tree, self.trail.len());
+        let encoded = {
+            let mut build = self.builder.build(&mut self.pending, tree, depth, self.scratch);
+            crate::expand::Contained(new).visit(&mut build)?;
+            build.finish()?
+        };
+        self.put_element(parent, position, Some(id), Edit::Set(encoded))
+    }
+}

@@ -1,0 +1,226 @@
+//! The commit, as data flows: edits -> pages -> diff -> (authorise, validate, veto, index: to come)
+//! -> log -> batch.
+//!
+//! Pages come first because a diff refers to large containers by id; nothing refers to the pages
+//! until the batch is committed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::backend::{self, Outcome, Revision, TreeId};
+use crate::diff::{Delta, Diff, MemberChange, Op, Step, What};
+use crate::edit::{Body, Edit, encode_list, encode_map};
+use crate::error::{Error, Result};
+use crate::reclaim::references;
+use crate::visit::Container;
+
+use super::{Transaction, damaged};
+
+/// Revisions whose diffs the change log keeps.
+pub const LOG_REVISIONS_MAX: u64 = 1_000;
+
+/// What a commit did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The revision that it made, or the one it read when nothing changed.
+    pub revision: Revision,
+    /// What changed; empty when nothing did.
+    pub diff: Diff,
+    /// The trees that were written: where reclaim may find work.
+    pub trees: Vec<TreeId>,
+    /// Whether something was put into the reclaim queue.
+    pub reclaims: bool,
+}
+
+impl Transaction<'_> {
+    /// Commits the edits as one revision. Nothing is durable until the backend has synced it.
+    ///
+    /// # Errors
+    /// `Conflict` when the store has changed since [`Transaction::begin`]; those of the backend.
+    pub fn commit(mut self, commit_id: u128) -> Result<Commit> {
+        let opened = self.opened()?;
+        for &node in opened.iter().rev() {
+            match self.edits.nodes[node].body {
+                Body::Map(_) => encode_map::encode(&mut self.edits, &mut self.pending, node)?,
+                Body::List(_) => encode_list::encode(&mut self.edits, &mut self.pending, node)?,
+            }
+        }
+        let diff = self.diff();
+        let base = self.pending.base();
+        if diff.is_empty() {
+            return Ok(Commit { revision: base, diff, trees: Vec::new(), reclaims: false });
+        }
+        self.reclaim_dropped(&diff)?;
+        if let Some(root) = self.edits.nodes[0].encoded.take() {
+            self.pending.head(0)?.root = root;
+        } else {
+            self.pending.head(0)?;
+        }
+        let revision = base + 1;
+        let encoded: Arc<[u8]> = diff.encode().into();
+        self.pending.log(revision, &encoded, LOG_REVISIONS_MAX);
+        let trees = self.pending.trees();
+        let (backend, reclaims) = (self.pending.backend(), self.pending.reclaims());
+        let batch = self.pending.into_batch(revision, commit_id, encoded)?;
+        match backend::Backend::commit(backend, batch)? {
+            Outcome::Committed(revision) => Ok(Commit { revision, diff, trees, reclaims }),
+            Outcome::Conflict => {
+                Err(Error::conflict("the store changed while the transaction was open"))
+            }
+        }
+    }
+
+    /// The changed containers that are still in the tree, parents before children.
+    fn opened(&mut self) -> Result<Vec<usize>> {
+        self.edits.nodes[0].in_diff = true;
+        let mut order = vec![0];
+        let mut at = 0;
+        while let Some(&node) = order.get(at) {
+            at += 1;
+            let work = &self.edits.nodes[node];
+            let (in_diff, list) = (work.in_diff, work.container() == Container::List);
+            let mut below = Vec::new();
+            for (key, edit) in work.edits() {
+                if let Edit::Open { node: child, .. } = edit
+                    && self.edits.nodes[*child].changed
+                {
+                    let stored = || self.edits.stored_member(&self.pending, node, key);
+                    let in_diff = in_diff && (list || stored()?.is_some());
+                    below.push((*child, in_diff));
+                }
+            }
+            for (child, in_diff) in below {
+                self.edits.nodes[child].in_diff = in_diff;
+                order.push(child);
+            }
+        }
+        Ok(order)
+    }
+
+    /// Puts the changes of all containers together, with their paths.
+    fn diff(&mut self) -> Diff {
+        enum Next {
+            Enter(usize),
+            Change(Box<crate::diff::MemberDelta>, TreeId),
+            Leave,
+        }
+        let mut diff = Diff::default();
+        let mut path: Vec<Step> = Vec::new();
+        let mut stack = vec![Next::Enter(0)];
+        while let Some(next) = stack.pop() {
+            let op = |step: Option<Step>, what, tree, old, new| {
+                let path = path.iter().cloned().chain(step).collect();
+                Op { path, what, tree, old, new }
+            };
+            match next {
+                Next::Leave => {
+                    path.pop();
+                }
+                Next::Enter(node) => {
+                    self.entered.insert(node);
+                    let work = &mut self.edits.nodes[node];
+                    let (tree, list) = (work.tree, matches!(work.body, Body::List(_)));
+                    let Delta { members, taken, put } = std::mem::take(&mut work.delta);
+                    for taken in taken {
+                        let step = Step::Element { id: taken.id, position: taken.position };
+                        diff.ops.push(op(Some(step), What::Node, tree, Some(taken.value), None));
+                    }
+                    for put in put {
+                        let step = Step::Element { id: put.id, position: put.position };
+                        diff.ops.push(op(Some(step), What::Node, tree, None, Some(put.value)));
+                    }
+                    for member in members.into_iter().rev() {
+                        let tree = if list { tree } else { member.tree };
+                        stack.push(Next::Change(Box::new(member), tree));
+                    }
+                }
+                Next::Change(member, tree) => match member.change {
+                    MemberChange::Node { old, new } => {
+                        diff.ops.push(op(Some(member.step), What::Node, tree, old, new));
+                    }
+                    MemberChange::Below { node, meta } => {
+                        if let Some((old, new)) = meta {
+                            let step = Some(member.step.clone());
+                            diff.ops.push(op(step, What::Meta, tree, Some(old), Some(new)));
+                        }
+                        path.push(member.step);
+                        stack.push(Next::Leave);
+                        stack.push(Next::Enter(node));
+                    }
+                },
+            }
+        }
+        diff
+    }
+
+    /// Queues what is referred to no more: what removed and replaced nodes held, stored ones and
+    /// those that came and went in this transaction, except what lives on elsewhere.
+    fn reclaim_dropped(&mut self, diff: &Diff) -> Result<()> {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let nodes = diff.ops.iter().filter(|op| op.what == What::Node);
+        dropped.extend(nodes.filter_map(|op| Some((op.tree, op.old.as_deref()?.to_vec()))));
+        // Changes below containers that are themselves new, or moved, are no part of the diff.
+        let entered = std::mem::take(&mut self.entered);
+        for (node, work) in self.edits.nodes.iter_mut().enumerate() {
+            if !entered.contains(&node) {
+                let Delta { members, taken, .. } = std::mem::take(&mut work.delta);
+                let replaced = members.into_iter().filter_map(|member| match member.change {
+                    MemberChange::Node { old, .. } => old,
+                    MemberChange::Below { .. } => None,
+                });
+                let old = replaced.chain(taken.into_iter().map(|taken| taken.value));
+                dropped.extend(old.map(|old| (work.tree, old.into())));
+            }
+        }
+        let mut items = Vec::new();
+        for (tree, encoded) in dropped {
+            references(&encoded, |reference| items.extend(reference.item(tree)))
+                .ok_or_else(damaged)?;
+        }
+        if items.is_empty() {
+            return Ok(());
+        }
+        let live = self.live(&entered)?;
+        for mut item in items {
+            if !live.contains(&(item.tree, item.id)) {
+                let moved = live
+                    .iter()
+                    .filter(|&&(tree, id)| tree == item.tree && !self.pending.is_new(tree, id));
+                item.except = moved.map(|&(_, id)| id).collect();
+                self.pending.reclaim(&item);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the edits refer to: all that could have moved away from where it was stored.
+    fn live(&self, entered: &BTreeSet<usize>) -> Result<BTreeSet<(TreeId, u64)>> {
+        let mut live = BTreeSet::new();
+        let mut nodes = vec![0];
+        while let Some(index) = nodes.pop() {
+            let work = &self.edits.nodes[index];
+            let mut refer = |tree: TreeId, encoded: &[u8]| {
+                references(encoded, |reference| {
+                    live.extend(reference.item(tree).map(|item| (tree, item.id)));
+                })
+                .ok_or_else(damaged)
+            };
+            for (key, edit) in work.edits() {
+                match edit {
+                    Edit::Removed => {}
+                    Edit::Open { node, .. } => nodes.push(*node),
+                    Edit::Set(encoded) => {
+                        let tree =
+                            self.edits.member_tree(&self.pending, index, key)?.unwrap_or(work.tree);
+                        refer(tree, encoded)?;
+                    }
+                }
+            }
+            if !entered.contains(&index) {
+                // The whole container is where it was not before, with the members it still has.
+                work.unedited(|encoded| refer(work.tree, encoded))?;
+            }
+        }
+        Ok(live)
+    }
+}

@@ -1,0 +1,107 @@
+//! A transaction: edits at paths, and reads with these edits, until the commit.
+//!
+//! What is read, edited, put and taken stands in a module each; [`commit`] reads top to bottom as
+//! data flows. A transaction knows nodes and edits; pages are the encoders' matter.
+
+mod apply;
+mod change;
+mod commit;
+mod place;
+mod reading;
+mod root;
+
+use std::collections::BTreeSet;
+
+use crate::backend::{Backend, Revision, TreeId};
+use crate::build::{Builder, NewScratch};
+use crate::edit::{Edit, Edits};
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::limits::KEY_LEN_MAX;
+use crate::pending::Pending;
+
+pub use commit::{Commit, LOG_REVISIONS_MAX};
+
+/// Edits that become visible together or not at all.
+///
+/// It reads one state of the store with its own edits on top. Paths are JSON Pointers from the
+/// store's root; the first segment names a tree.
+pub struct Transaction<'b> {
+    pending: Pending<'b>,
+    edits: Edits,
+    builder: Builder,
+    scratch: Option<&'b NewScratch<'b>>,
+    /// Encoded nodes that edits had made and that were dropped again.
+    dropped: Vec<(TreeId, Vec<u8>)>,
+    /// The parent path of the last `set`, while the trail still leads there.
+    last_parent: Option<String>,
+    /// The first map that the current edit made on its way, and what was in its place.
+    made: Option<(usize, Box<[u8]>, Option<Edit>)>,
+    /// After the diff: the opened containers whose changes are part of it.
+    entered: BTreeSet<usize>,
+    /// The opened containers from the root to the one that an edit is in, with the position in lists.
+    trail: Vec<(usize, Option<u64>)>,
+}
+
+/// Whether an edit may, must or must not find a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Either way.
+    Any,
+    /// `AlreadyExists` when there is one.
+    MustNot,
+}
+
+impl<'b> Transaction<'b> {
+    /// Starts from the newest state. The caller holds the backend's write guard.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn begin(backend: &'b dyn Backend) -> Result<Transaction<'b>> {
+        let pending = Pending::new(backend)?.recover()?;
+        let edits = Edits::new(&pending)?;
+        Ok(Transaction {
+            pending,
+            edits,
+            builder: Builder::default(),
+            scratch: None,
+            dropped: Vec::new(),
+            last_parent: None,
+            made: None,
+            entered: BTreeSet::new(),
+            trail: Vec::new(),
+        })
+    }
+
+    /// Says where large unsorted containers wait to be merged; the default is memory.
+    pub fn set_scratch(&mut self, scratch: &'b NewScratch<'b>) {
+        self.scratch = Some(scratch);
+    }
+
+    /// Replaces the buffers of imports, for tests of what happens beyond their limit.
+    pub fn set_builder(&mut self, builder: Builder) {
+        self.builder = builder;
+    }
+
+    /// The revision that the transaction reads.
+    pub fn base(&self) -> Revision {
+        self.pending.base()
+    }
+}
+
+fn encoded_key(text: &str) -> Result<Box<[u8]>> {
+    if text.len() > KEY_LEN_MAX {
+        return Err(Error::limit_exceeded(format!(
+            "a key has {} bytes; at most {KEY_LEN_MAX} are allowed",
+            text.len()
+        )));
+    }
+    let mut key = Vec::with_capacity(text.len() + 1);
+    Key::new(text).encode(&mut key);
+    Ok(key.into())
+}
+
+#[cold]
+fn damaged() -> Error {
+    Error::corrupted("a stored node does not read; run `check` to find what is damaged")
+}

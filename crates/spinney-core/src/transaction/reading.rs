@@ -1,0 +1,79 @@
+//! Reading with the edits of a transaction laid over the state that it started from.
+
+use crate::edit::read::{self, Found};
+use crate::error::{Error, Result};
+use crate::node::{self};
+use crate::path::{self, Display};
+use crate::value::{Value, ValueBuilder};
+use crate::visit::Visitor;
+
+use super::Transaction;
+
+impl Transaction<'_> {
+    pub(super) fn found(&self, path: &str) -> Result<Option<Found<'_>>> {
+        path::check(path)?;
+        read::resolve(&self.edits, &self.pending.view(), path)
+            .map_err(|error| error.at(Display(path)))
+    }
+
+    /// The value at a path, with the edits so far; `None` when there is none.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a malformed path, `Corrupted` for damage.
+    pub fn get(&self, path: &str) -> Result<Option<Value>> {
+        let mut builder = ValueBuilder::default();
+        Ok(if self.visit(path, &mut builder)? { builder.finish() } else { None })
+    }
+
+    /// Drives a visitor over the node at a path; false when there is none.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`], and the visitor's.
+    pub fn visit(&self, path: &str, visitor: &mut (impl Visitor + ?Sized)) -> Result<bool> {
+        match self.found(path)? {
+            None => Ok(false),
+            Some(found) => {
+                read::walk(&self.edits, &self.pending.view(), found, visitor)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether there is a node at a path.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn exists(&self, path: &str) -> Result<bool> {
+        Ok(self.found(path)?.is_some())
+    }
+
+    /// How many members the container at a path has; `None` when there is none or it is a scalar.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn count(&self, path: &str) -> Result<Option<u64>> {
+        match self.found(path)? {
+            None => Ok(None),
+            Some(found) => read::count(&self.edits, &self.pending.view(), &found)
+                .map_err(|error| error.at(Display(path))),
+        }
+    }
+
+    /// The metadata of a node, in the order of the names; `None` when there is no node.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn meta(&self, path: &str) -> Result<Option<Vec<(String, String)>>> {
+        let Some(found) = self.found(path)? else { return Ok(None) };
+        let own = |meta: &[u8]| -> Option<Vec<(String, String)>> {
+            node::meta_entries(meta)
+                .map(|entry| entry.map(|(n, v)| (n.to_owned(), v.to_owned())))
+                .collect()
+        };
+        let entries = match &found {
+            Found::Open { meta, .. } => own(meta),
+            Found::Stored(slot) => own(slot.read()?.meta),
+        };
+        entries.map(Some).ok_or_else(|| Error::corrupted("stored metadata does not read"))
+    }
+}

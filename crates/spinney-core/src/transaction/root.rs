@@ -1,0 +1,177 @@
+//! Replacing the whole store by an object whose members become trees.
+
+use std::collections::BTreeSet;
+
+use crate::backend::TreeId;
+use crate::build::Build;
+use crate::edit::{Body, Edit};
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::visit::{Container, Visitor};
+
+use super::{Transaction, encoded_key};
+
+impl Transaction<'_> {
+    /// Replaces all trees by the members of an object.
+    pub(super) fn set_root(
+        &mut self,
+        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+    ) -> Result<()> {
+        self.last_parent = None;
+        self.trail.clear();
+        self.trail.push((0, None));
+        let mut members = RootMembers {
+            transaction: self,
+            depth: 0,
+            name: None,
+            tree: 0,
+            fresh: Vec::new(),
+            first_ids: Vec::new(),
+        };
+        let built = source(&mut members);
+        let RootMembers { fresh, first_ids, .. } = members;
+        if let Err(error) = built {
+            for (tree, first_id) in first_ids {
+                self.give_back(tree, first_id)?;
+            }
+            return Err(error);
+        }
+        let names: BTreeSet<&Box<[u8]>> = fresh.iter().map(|(name, _)| name).collect();
+        for name in self.root_names()? {
+            if !names.contains(&name) {
+                self.remove_member(0, &name)?;
+            }
+        }
+        for (name, encoded) in fresh {
+            self.put_map_member(0, &name, Edit::Set(encoded));
+        }
+        self.mark_changed()
+    }
+
+    pub(super) fn root_names(&self) -> Result<Vec<Box<[u8]>>> {
+        struct Names(Vec<Box<[u8]>>);
+        impl Visitor for Names {
+            fn open(&mut self, _: Container) -> Result<()> {
+                Ok(())
+            }
+            fn key(&mut self, key: Key<'_>) -> Result<()> {
+                let mut encoded = Vec::new();
+                key.encode(&mut encoded);
+                self.0.push(encoded.into());
+                Ok(())
+            }
+            fn scalar(&mut self, _: crate::visit::Scalar<'_>) -> Result<()> {
+                Ok(())
+            }
+            fn close(&mut self) -> Result<()> {
+                Ok(())
+            }
+            fn meta(&mut self, _: &str, _: &str) -> Result<()> {
+                Ok(())
+            }
+        }
+        let mut names = Names(Vec::new());
+        let view = self.pending.view();
+        let mut cursor = view.cursor(&view.root()?)?.expect("the root is a map");
+        let mut buffer = Vec::new();
+        while cursor.advance()? {
+            names.key(cursor.key(&mut buffer)?)?;
+        }
+        if let Body::Map(map) = &self.edits.nodes[0].body {
+            names.0.extend(map.edits.keys().cloned());
+        }
+        names.0.sort_unstable();
+        names.0.dedup();
+        Ok(names.0)
+    }
+}
+
+/// The name of a tree and its encoded root node.
+type FreshTree = (Box<[u8]>, Box<[u8]>);
+
+/// Builds each member of the root in its own tree.
+struct RootMembers<'t, 'b> {
+    transaction: &'t mut Transaction<'b>,
+    depth: usize,
+    name: Option<Box<[u8]>>,
+    tree: TreeId,
+    fresh: Vec<FreshTree>,
+    /// The trees that were built in, with the first id used in each.
+    first_ids: Vec<(TreeId, u64)>,
+}
+
+impl<'b> RootMembers<'_, 'b> {
+    fn build(&mut self) -> Build<'_, 'b> {
+        let t = &mut *self.transaction;
+        t.builder.resume(&mut t.pending, self.tree, 1, t.scratch)
+    }
+
+    fn refuse_scalar(&self) -> Result<()> {
+        match self.depth {
+            0 => Err(Error::invalid_input(
+                "the store's root is an object of trees; import into a path such as `/data` instead",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A member is complete.
+    fn end_member(&mut self) -> Result<()> {
+        let encoded = self.build().finish()?;
+        let name = self.name.take().expect("a member has a name");
+        if self.fresh.iter().any(|(other, _)| *other == name) {
+            return Err(crate::value::duplicate_key(Key::decode(&name).unwrap_or(Key::Text("?"))));
+        }
+        self.fresh.push((name, encoded));
+        Ok(())
+    }
+}
+
+impl Visitor for RootMembers<'_, '_> {
+    fn open(&mut self, container: Container) -> Result<()> {
+        if self.depth == 0 {
+            if container == Container::List {
+                self.refuse_scalar()?;
+            }
+        } else {
+            self.build().open(container)?;
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn key(&mut self, key: Key<'_>) -> Result<()> {
+        if self.depth > 1 {
+            return self.build().key(key);
+        }
+        let name = encoded_key(&key.text())?;
+        let t = &mut *self.transaction;
+        self.tree = t.edits.member_tree_to_write(&mut t.pending, 0, &name)?;
+        self.first_ids.push((self.tree, t.pending.head(self.tree)?.next_id));
+        t.builder.build(&mut t.pending, self.tree, 1, t.scratch);
+        self.name = Some(name);
+        Ok(())
+    }
+
+    fn scalar(&mut self, scalar: crate::visit::Scalar<'_>) -> Result<()> {
+        self.refuse_scalar()?;
+        self.build().scalar(scalar)?;
+        if self.depth == 1 { self.end_member() } else { Ok(()) }
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.depth -= 1;
+        if self.depth == 0 {
+            return Ok(());
+        }
+        self.build().close()?;
+        if self.depth == 1 { self.end_member() } else { Ok(()) }
+    }
+
+    fn meta(&mut self, name: &str, value: &str) -> Result<()> {
+        match self.depth {
+            0 => Err(Error::invalid_input("the root has no metadata; annotate a tree")),
+            _ => self.build().meta(name, value),
+        }
+    }
+}
