@@ -4,7 +4,9 @@
 //! the page before is below. The first page's is empty. A separator that is longer than the engine's
 //! keys allow is cut; a tie-break rank follows it and the page holds it in full.
 
-use crate::backend::TreeId;
+use std::ops::Bound;
+
+use crate::backend::{Direction, TreeId};
 use crate::error::Result;
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
 use crate::rank::{RANK_LEN_MAX, Rank};
@@ -74,45 +76,43 @@ fn cut_page_of<'s>(
     key: &[u8],
 ) -> Result<Option<PageRecord<'s>>> {
     let at = |tie| cut_key(tree, id, key, tie, view.key_len_max);
-    let same_cut_len = PREFIX_LEN + len_max(view.key_len_max);
-    let (mut low, mut high): (Rank, Rank) = (0, Rank::MAX);
+    let last = match floor(view, tree, id, &at(Rank::MAX))? {
+        Some(last) if last.key[..] >= at(0)[..] => last,
+        _ => return Ok(None),
+    };
+    if whole_separator(&last)? <= key {
+        return Ok(Some(last));
+    }
+    let tie = |page: &PageRecord<'_>| {
+        tie_of(&page.key, view.key_len_max).ok_or_else(|| damaged(&page.key, "it has no tie-break"))
+    };
+    // Of the pages at `low` and below none is known to be above the key, from `high` on all are.
+    let mut low = first_tie(view, &at(0), &last.key)?;
+    let mut high = tie(&last)?;
     let mut best = None;
-    let mut probe = Rank::MAX;
-    while low <= high {
-        let wanted = at(probe);
-        let page = floor(view, tree, id, &wanted)?.filter(|page| {
-            page.key.len() == wanted.len() && page.key[..same_cut_len] == wanted[..same_cut_len]
-        });
-        match page {
-            Some(page) => {
-                let tie = tie_of(&page.key, view.key_len_max).expect("it has the length of one");
-                let whole = page
-                    .separator
-                    .clone()
-                    .ok_or_else(|| damaged(&page.key, "it has no separator"))?;
-                if page.bytes[whole] <= *key {
-                    best = Some(page);
-                    low = match probe.checked_add(1) {
-                        Some(low) => low,
-                        None => break,
-                    };
-                } else if tie == 0 {
-                    break;
-                } else {
-                    high = tie - 1;
-                }
-            }
-            None => {
-                low = match probe.checked_add(1) {
-                    Some(low) => low,
-                    None => break,
-                }
+    while low < high {
+        let probe = low + (high - low) / 2;
+        match floor(view, tree, id, &at(probe))?.filter(|page| page.key[..] >= at(0)[..]) {
+            Some(page) if whole_separator(&page)? > key => high = tie(&page)?,
+            below => {
+                best = below;
+                low = probe + 1;
             }
         }
-        if low > high {
-            break;
-        }
-        probe = low + (high - low) / 2;
     }
     Ok(best)
+}
+
+/// The lowest tie-break of the pages that share a cut.
+fn first_tie(view: &View<'_>, lowest: &[u8], last: &[u8]) -> Result<Rank> {
+    let bounds = (Bound::Included(lowest), Bound::Included(last));
+    let first = view.snapshot.range(bounds, Direction::Forward)?.next().transpose()?;
+    Ok(first.and_then(|(key, _)| tie_of(&key, view.key_len_max)).unwrap_or(0))
+}
+
+fn whole_separator<'p>(page: &'p PageRecord<'_>) -> Result<&'p [u8]> {
+    match &page.separator {
+        Some(range) => Ok(&page.bytes[range.clone()]),
+        None => Err(damaged(&page.key, "it has no separator")),
+    }
 }
