@@ -380,6 +380,52 @@ pub fn encode<'a>(
     debug_assert_eq!(out.len() - entries_at, entries_len);
 }
 
+/// The body of a map's page with one member set, or with `None` removed, by copying what stays.
+///
+/// `None` when that is not enough: the key does not start with the common prefix, the offsets
+/// become wider, the last member goes, or there is nothing to remove. The prefix may be shorter
+/// than it could be.
+pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>) -> Option<Vec<u8>> {
+    let suffix = key.strip_prefix(page.prefix())?;
+    let (index, exists) = match page.search(key)? {
+        Ok(index) => (index, true),
+        Err(index) => (index, false),
+    };
+    let Layout { count, width, entries_at, .. } = page.layout;
+    let (width, entries_at) = (usize::from(width), entries_at as usize);
+    let start = page.offset(index)?;
+    let end = if exists { page.offset(index + 1)? } else { start };
+    let entry_len =
+        value.map_or(0, |value| varint::len(suffix.len() as u64) + suffix.len() + value.len());
+    let count_after = (count + usize::from(value.is_some())).checked_sub(usize::from(exists))?;
+    let entries_len = page.body.len() - entries_at - (end - start) + entry_len;
+    if count_after == 0 || (!exists && value.is_none()) || entries_len >> (8 * width) != 0 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(entries_at + width + 2 + entries_len);
+    out.push(page.body[0]);
+    varint::write(count_after as u64, &mut out);
+    if page.body[0] & HAS_PREFIX != 0 {
+        varint::write_bytes(page.prefix(), &mut out);
+    }
+    // Offsets up to the change stay, those behind it move by what the change adds or takes.
+    let first_behind = index + usize::from(value.is_some());
+    for after in 1..count_after {
+        let offset = match after < first_behind {
+            true => page.offset(after)?,
+            false => page.offset(after + count - count_after)? + entry_len - (end - start),
+        };
+        out.extend_from_slice(&((offset - entries_at) as u32).to_le_bytes()[..width]);
+    }
+    out.extend_from_slice(page.body.get(entries_at..start)?);
+    if let Some(value) = value {
+        varint::write_bytes(suffix, &mut out);
+        out.extend_from_slice(value);
+    }
+    out.extend_from_slice(page.body.get(end..)?);
+    Some(out)
+}
+
 /// Estimates the body of a growing run of entries from above, so that pages can be filled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measure {
@@ -473,6 +519,35 @@ mod tests {
             assert_eq!(page.search(b"a"), Some(Err(0)));
             assert_eq!(page.search(b"common"), Some(Err(0)));
             assert_eq!(page.search(b"d"), Some(Err(n)));
+        }
+    }
+
+    #[test]
+    fn splicing_gives_the_entries_that_encoding_gives() {
+        let texts: Vec<String> = (0..40).map(|i| format!("common/{:03}", i * 2)).collect();
+        for n in [1, 2, 3, 39] {
+            let keys: Vec<&[u8]> = texts[..n].iter().map(|text| text.as_bytes()).collect();
+            let body = map_body(&keys);
+            let page = Page::parse(Container::Map, &body).expect("parses");
+            for at in 0..2 * n + 1 {
+                let key = format!("common/{at:03}");
+                for value in [Some(&b"a longer value than before"[..]), Some(b""), None] {
+                    let exists = at % 2 == 0 && at / 2 < n;
+                    let Some(spliced) = splice(&page, key.as_bytes(), value) else {
+                        assert!(value.is_none() && (!exists || n == 1) || n == 1, "{n} {key}");
+                        continue;
+                    };
+                    let spliced = Page::parse(Container::Map, &spliced).expect("parses");
+                    let expected = keys.len() + usize::from(value.is_some()) - usize::from(exists);
+                    assert_eq!(spliced.count(), expected);
+                    let found = spliced.search(key.as_bytes()).expect("reads");
+                    assert_eq!(found.ok().and_then(|index| spliced.value(index)), value);
+                    for other in keys.iter().filter(|other| **other != key.as_bytes()) {
+                        let index = spliced.search(other).expect("reads").expect("is there");
+                        assert_eq!(spliced.value(index), Some(*other));
+                    }
+                }
+            }
         }
     }
 

@@ -51,7 +51,7 @@ pub fn write_bytes(part: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(part);
 }
 
-/// How many bytes [`write`] needs.
+/// How many bytes [`write()`] needs.
 #[inline]
 pub fn len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)

@@ -8,7 +8,7 @@ use crate::backend::{Direction, TreeId};
 use crate::diff::{MemberChange, MemberDelta, Step};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
-use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, shortest_separator};
+use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, page_record_of, shortest_separator};
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
 use crate::node;
 use crate::page::{self, Entry, Measure, Page};
@@ -365,6 +365,20 @@ impl Pages {
         let view = pending.view();
         let copied = Copied::of(separator::page_of(&view, self.tree, self.id, fresh[0].0)?);
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
+        if let [(key, value)] = fresh
+            && let Some(body) = page::splice(&page, key, value.as_deref())
+        {
+            let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
+            // A page that grows too large or small is split or joined below.
+            if body.len() <= fits
+                && (value.is_some() || body.len() >= fits / 4)
+                && copied.cut.is_none()
+            {
+                let record = page_record_of(&copied.key, &body);
+                pending.put(&copied.key, &record);
+                return Ok(1);
+            }
+        }
         let keys = Keys::of(&page)?;
         let mut next: Option<Option<Copied>> = None;
         let mut count = 1;

@@ -1,6 +1,6 @@
 //! A transaction: edits at paths, and reads with these edits, until the commit.
 //!
-//! What is read, edited, put and taken stands in a module each; [`commit`] reads top to bottom as
+//! What is read, edited, put and taken stands in a module each; the commit reads top to bottom as
 //! data flows. A transaction knows nodes and edits; pages are the encoders' matter.
 
 mod apply;
