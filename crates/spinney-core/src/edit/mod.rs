@@ -51,8 +51,16 @@ pub struct MapWork {
     pub base: Base,
     /// The edits.
     pub edits: BTreeMap<Box<[u8]>, Edit>,
+    /// The stored nodes of the members that were opened, so that they are looked up once.
+    pub opened: BTreeMap<Box<[u8]>, Box<[u8]>>,
     /// Whether it is the store's catalogue, whose members are trees.
     pub catalogue: bool,
+}
+
+impl MapWork {
+    fn new(base: Base) -> MapWork {
+        MapWork { base, edits: BTreeMap::new(), opened: BTreeMap::new(), catalogue: false }
+    }
 }
 
 /// Where the stored members of an opened container are.
@@ -122,7 +130,7 @@ impl Edits {
         };
         let meta = annotated.meta.into();
         let body = match container {
-            Container::Map => Body::Map(MapWork { base, edits: BTreeMap::new(), catalogue: false }),
+            Container::Map => Body::Map(MapWork::new(base)),
             Container::List => Body::List(Box::new(ListWork::open(pending, tree, base)?)),
         };
         self.nodes.push(Work::new(tree, body, false));
@@ -131,8 +139,7 @@ impl Edits {
 
     /// Opens a new, empty map.
     pub fn new_map(&mut self, tree: TreeId) -> usize {
-        let map =
-            MapWork { base: Base::Inline(Box::new([])), edits: BTreeMap::new(), catalogue: false };
+        let map = MapWork::new(Base::Inline(Box::new([])));
         let body = Body::Map(map);
         self.nodes.push(Work::new(tree, body, true));
         self.nodes.len() - 1
@@ -191,6 +198,9 @@ impl Edits {
     ) -> Result<Option<Vec<u8>>> {
         let work = &self.nodes[node];
         let Body::Map(map) = &work.body else { return Ok(None) };
+        if let Some(stored) = map.opened.get(key) {
+            return Ok(Some(stored.to_vec()));
+        }
         if map.catalogue {
             let Some(tree) = stored_tree(pending, &map.base, key)? else { return Ok(None) };
             let root = Head::root(pending.snapshot(), tree)?;

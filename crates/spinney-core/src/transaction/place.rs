@@ -121,8 +121,10 @@ impl<'b> Transaction<'b> {
         match self.edits.open(&self.pending, tree, &encoded)? {
             None => Ok(Child::Scalar(encoded.into())),
             Some((meta, node)) => {
-                if let Body::Map(map) = &mut self.edits.nodes[parent].body {
-                    map.edits.insert(key.into(), Edit::Open { meta, node });
+                if let Body::Map(map) = &mut self.edits.nodes[parent].body
+                    && map.edits.insert(key.into(), Edit::Open { meta, node }).is_none()
+                {
+                    map.opened.insert(key.into(), encoded.into());
                 }
                 Ok(Child::Open(node))
             }
