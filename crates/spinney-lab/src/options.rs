@@ -77,7 +77,7 @@ impl Default for Options {
             backends: names(["memory", "lmdb"]),
             peers: names(["file", "sqlite"]),
             tries: None,
-            budget: Some(Duration::from_millis(100)),
+            budget: Some(Duration::from_millis(60)),
             durability: vec![Durability::Durable, Durability::None],
             all_levels: false,
             rows: Vec::new(),
