@@ -92,11 +92,6 @@ impl CountTree {
         Some(CountTree { height, root: CountNode::decode(root)?, ..CountTree::new(tree, id) })
     }
 
-    /// Gives the tree the id under which it will be saved.
-    pub fn set_id(&mut self, id: u64) {
-        self.id = id;
-    }
-
     /// Elements in all.
     pub fn total(&self) -> u64 {
         self.root.total()

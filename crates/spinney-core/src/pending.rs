@@ -96,11 +96,6 @@ impl<'b> Pending<'b> {
         View { snapshot: &self.layered, key_len_max: self.sizes.key_len_max }
     }
 
-    /// The state without the pending records, apart from what was written ahead.
-    pub fn base_view(&self) -> View<'_> {
-        View { snapshot: self.layered.base(), key_len_max: self.sizes.key_len_max }
-    }
-
     /// The records of the state with the pending ones.
     pub fn snapshot(&self) -> &dyn Snapshot {
         &self.layered

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::backend::{Snapshot, TreeId};
 use crate::diff::{Delta, ElementDelta, MemberDelta, Step};
 use crate::edit::encode_map::member_change;
-use crate::edit::list::{ElementValue, ListWork, OpenPage, gone_pages, rank_between};
+use crate::edit::list::{ElementValue, ListWork, OpenPage, damaged, gone_pages, rank_between};
 use crate::edit::{Base, Body, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
 use crate::fill::{Filler, PAGE_HEADER_LEN, page_record};
@@ -159,11 +159,6 @@ fn stored_elements<'a>(list: &'a ListWork, starts: &[u64]) -> Result<Vec<Before<
     Ok(before)
 }
 
-#[cold]
-fn damaged() -> Error {
-    Error::corrupted("a stored list does not read; run `check` to find what is damaged")
-}
-
 /// The ids that stayed where they were in relation to all others: those that were not moved, and
 /// moved ones when everything came back to where it was.
 fn kept_ids(moved: &BTreeSet<u64>, before: &[Before<'_>], after: &[After<'_>]) -> BTreeSet<u64> {
@@ -285,6 +280,11 @@ fn body_len_max(list: &ListWork, values: &Values, page: &OpenPage) -> usize {
     measure.body_len_max()
 }
 
+/// The opened pages that differ from what is stored.
+fn changed_pages(list: &ListWork) -> Vec<Rank> {
+    list.pages.iter().filter(|(_, page)| page.changed).map(|(&rank, _)| rank).collect()
+}
+
 /// Joins changed pages that have become small with the page behind them.
 fn join_small(
     pending: &Pending<'_>,
@@ -293,9 +293,7 @@ fn join_small(
     fits: usize,
 ) -> Result<()> {
     let view = pending.view();
-    let changed: Vec<Rank> =
-        list.pages.iter().filter(|(_, page)| page.changed).map(|(&rank, _)| rank).collect();
-    for rank in changed {
+    for rank in changed_pages(list) {
         let Some(page) = list.pages.get(&rank) else { continue };
         let len = body_len_max(list, values, page);
         if len >= fits / 4 {
@@ -325,8 +323,7 @@ fn split_large(
     fits: usize,
 ) -> Result<()> {
     let view = pending.view();
-    let mut pending_ranks: Vec<Rank> =
-        list.pages.iter().filter(|(_, page)| page.changed).map(|(&rank, _)| rank).collect();
+    let mut pending_ranks = changed_pages(list);
     while let Some(rank) = pending_ranks.pop() {
         let Some(page) = list.pages.get(&rank) else { continue };
         let len = body_len_max(list, values, page);
@@ -336,8 +333,7 @@ fn split_large(
         let next = list.counts.next(view.snapshot, rank)?;
         let Some(right_rank) = rank_between(rank, next) else {
             list.respread(&view, rank)?;
-            pending_ranks =
-                list.pages.iter().filter(|(_, page)| page.changed).map(|(&rank, _)| rank).collect();
+            pending_ranks = changed_pages(list);
             continue;
         };
         let target = match next {

@@ -330,7 +330,8 @@ pub fn gone_pages(list: &ListWork) -> Vec<Rank> {
     list.stored.keys().copied().filter(|rank| !list.pages.contains_key(rank)).collect()
 }
 
+/// The error for a stored list that does not read.
 #[cold]
-fn damaged() -> Error {
+pub fn damaged() -> Error {
     Error::corrupted("a stored list does not read; run `check` to find what is damaged")
 }

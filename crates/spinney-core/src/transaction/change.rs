@@ -169,12 +169,7 @@ impl Transaction<'_> {
                     return Err(Error::invalid_input("it is a map, not a list; use `set`"));
                 }
             };
-            let position = match &*last {
-                "-" => len,
-                segment => path::position(segment)
-                    .filter(|&position| position <= len)
-                    .ok_or_else(|| self.no_position(parent, segment))?,
-            };
+            let position = self.position_to_insert(parent, &last, len)?;
             self.insert_into(parent, position, |visitor| value.visit(visitor))
         })();
         self.or_unmake(inserted).map_err(|error| error.at(format_args!("insert {}", Display(path))))
@@ -328,12 +323,7 @@ impl Transaction<'_> {
             Body::Map(_) => self.put_member(parent, &last, edit),
             Body::List(list) => {
                 let len = list.len();
-                let position = match &*last {
-                    "-" => len,
-                    segment => path::position(segment)
-                        .filter(|&position| position <= len)
-                        .ok_or_else(|| self.no_position(parent, segment))?,
-                };
+                let position = self.position_to_insert(parent, &last, len)?;
                 self.put_element(parent, position, id, edit)
             }
         }

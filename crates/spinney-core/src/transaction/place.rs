@@ -176,6 +176,15 @@ impl<'b> Transaction<'b> {
         }
     }
 
+    /// The position before which a segment inserts into a list of `len`; `-` is its end.
+    pub(super) fn position_to_insert(&self, list: usize, segment: &str, len: u64) -> Result<u64> {
+        let position = match segment {
+            "-" => Some(len),
+            segment => path::position(segment).filter(|&position| position <= len),
+        };
+        position.ok_or_else(|| self.no_position(list, segment))
+    }
+
     #[cold]
     pub(super) fn no_element(&self, list: usize, segment: &str) -> Error {
         let len = self.list_len(list);

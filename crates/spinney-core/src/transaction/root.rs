@@ -49,40 +49,21 @@ impl Transaction<'_> {
     }
 
     pub(super) fn root_names(&self) -> Result<Vec<Box<[u8]>>> {
-        struct Names(Vec<Box<[u8]>>);
-        impl Visitor for Names {
-            fn open(&mut self, _: Container) -> Result<()> {
-                Ok(())
-            }
-            fn key(&mut self, key: Key<'_>) -> Result<()> {
-                let mut encoded = Vec::new();
-                key.encode(&mut encoded);
-                self.0.push(encoded.into());
-                Ok(())
-            }
-            fn scalar(&mut self, _: crate::visit::Scalar<'_>) -> Result<()> {
-                Ok(())
-            }
-            fn close(&mut self) -> Result<()> {
-                Ok(())
-            }
-            fn meta(&mut self, _: &str, _: &str) -> Result<()> {
-                Ok(())
-            }
-        }
-        let mut names = Names(Vec::new());
+        let mut names: Vec<Box<[u8]>> = Vec::new();
         let view = self.pending.view();
         let mut cursor = view.cursor(&view.root()?)?.expect("the root is a map");
         let mut buffer = Vec::new();
         while cursor.advance()? {
-            names.key(cursor.key(&mut buffer)?)?;
+            let mut encoded = Vec::new();
+            cursor.key(&mut buffer)?.encode(&mut encoded);
+            names.push(encoded.into());
         }
         if let Body::Map(map) = &self.edits.nodes[0].body {
-            names.0.extend(map.edits.keys().cloned());
+            names.extend(map.edits.keys().cloned());
         }
-        names.0.sort_unstable();
-        names.0.dedup();
-        Ok(names.0)
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
     }
 }
 
