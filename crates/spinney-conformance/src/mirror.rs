@@ -10,6 +10,9 @@ use spinney_core::backend::{
 };
 use spinney_core::{ErrorKind, Result};
 
+/// The longest that the second backend may be behind the first.
+const SECOND_WAIT_MAX: Duration = Duration::from_secs(60);
+
 /// Two backends that must be indistinguishable; the first one's answers are given.
 ///
 /// Snapshots and commits must not run at the same time, or the two may be seen at different
@@ -75,8 +78,13 @@ impl<A: Backend, B: Backend> Backend for Mirror<A, B> {
     }
 
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
-        let first = self.first.wait(after, timeout);
-        agreed(first, self.second.wait(after, Duration::ZERO), "wait")
+        // A commit that wakes the first has yet to reach the second.
+        let revision = self.first.wait(after, timeout)?;
+        if let Some(before) = revision.checked_sub(1) {
+            let reached = self.second.wait(before, SECOND_WAIT_MAX)?;
+            assert!(reached >= revision, "wait: {revision} and {reached}");
+        }
+        Ok(revision)
     }
 
     fn stats(&self) -> Result<Vec<(String, String)>> {
