@@ -122,7 +122,9 @@ impl<'s> Checker<'s> {
         match annotated.node {
             Node::Scalar(_) => Ok(()),
             Node::Tree(_) => {
-                pending.push((path.clone(), self.view.follow(slot.clone())?));
+                let mut root = slot.clone();
+                self.view.follow(&mut root)?;
+                pending.push((path.clone(), root));
                 Ok(())
             }
             Node::Long(long) => {

@@ -52,6 +52,17 @@ pub enum Node<'a> {
     Tree(TreeId),
 }
 
+impl Node<'_> {
+    /// What the node is, when it is a container.
+    #[inline]
+    pub fn container(&self) -> Option<Container> {
+        match *self {
+            Node::Inline(container, _) | Node::Paged(container, _) => Some(container),
+            _ => None,
+        }
+    }
+}
+
 /// A long value: where its chunks lie and how many bytes they hold together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Long {

@@ -163,6 +163,9 @@ impl Overlay {
         lower: &[u8],
         key: &[u8],
     ) -> Result<Option<Record<'s>>> {
+        if self.is_empty() {
+            return base.floor(lower, key);
+        }
         let bounds = (Bound::Included(lower), Bound::Included(key));
         if is_empty_range(bounds) {
             return Ok(None);

@@ -210,7 +210,8 @@ impl<'a> Page<'a> {
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = (low + high) / 2;
-            let (suffix, _) = self.suffix_and_value(middle)?;
+            let mut at = self.offset(middle)?;
+            let suffix = varint::read_bytes(self.body, &mut at)?;
             match suffix.cmp(wanted) {
                 std::cmp::Ordering::Equal => return Some(Ok(middle)),
                 std::cmp::Ordering::Less => low = middle + 1,

@@ -116,10 +116,18 @@ pub fn check(text: &str) -> Result<()> {
 
 /// The segments of a checked path, unescaped.
 #[inline]
-pub fn segments(path: &str) -> impl DoubleEndedIterator<Item = Cow<'_, str>> {
-    let mut parts = path.split('/');
-    parts.next();
-    parts.map(unescape)
+pub fn segments(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut rest = path.strip_prefix('/');
+    std::iter::from_fn(move || {
+        let text = rest?;
+        // Segments are short: a loop finds their end before a vectorised search has begun.
+        let (part, behind) = match text.bytes().position(|byte| byte == b'/') {
+            Some(end) => (&text[..end], Some(&text[end + 1..])),
+            None => (text, None),
+        };
+        rest = behind;
+        Some(unescape(part))
+    })
 }
 
 /// Splits a checked path into its parent and its last segment; `None` for the root.
@@ -130,7 +138,7 @@ pub fn split_last(path: &str) -> Option<(&str, Cow<'_, str>)> {
 
 #[inline]
 fn unescape(part: &str) -> Cow<'_, str> {
-    match part.contains('~') {
+    match part.bytes().any(|byte| byte == b'~') {
         false => Cow::Borrowed(part),
         true => Cow::Owned(part.replace("~1", "/").replace("~0", "~")),
     }

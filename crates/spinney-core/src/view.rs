@@ -73,6 +73,16 @@ impl<'s> Slot<'s> {
         &self.bytes[self.range.clone()]
     }
 
+    /// Where the members of a container lie that was read here.
+    #[inline]
+    fn place(&self, container: Node<'_>) -> Place {
+        match container {
+            Node::Paged(_, id) => Place::Paged(id),
+            Node::Inline(_, body) => Place::Inline(self.range.end - body.len()),
+            _ => Place::Inline(self.range.end),
+        }
+    }
+
     /// The node with its metadata.
     ///
     /// # Errors
@@ -81,6 +91,13 @@ impl<'s> Slot<'s> {
     pub fn read(&self) -> Result<Annotated<'_>> {
         node::read(self.encoded()).ok_or_else(damaged_node)
     }
+}
+
+/// Where the members of a container lie: from a byte of the record on, or in pages of an id.
+#[derive(Clone, Copy)]
+enum Place {
+    Inline(usize),
+    Paged(u64),
 }
 
 #[cold]
@@ -134,10 +151,10 @@ impl<'s> View<'s> {
         path::check(path)?;
         let located = || {
             let mut slot = self.root()?;
+            let mut key = Vec::with_capacity(64);
             for segment in path::segments(path) {
-                match self.member(&slot, &segment)? {
-                    Some(member) => slot = member,
-                    None => return Ok(None),
+                if !self.enter(&mut slot, &segment, &mut key)? {
+                    return Ok(None);
                 }
             }
             Ok(Some(slot))
@@ -145,98 +162,99 @@ impl<'s> View<'s> {
         located().map_err(|error: Error| error.at(crate::path::Display(path)))
     }
 
-    /// The member of a container that a path segment names, followed into the tree it may refer to.
+    /// Moves `slot` to the member that a path segment names, followed into the tree it may refer
+    /// to; false when there is none. `key` is a buffer.
     #[inline]
-    pub fn member(&self, slot: &Slot<'s>, segment: &str) -> Result<Option<Slot<'s>>> {
+    pub fn enter(&self, slot: &mut Slot<'s>, segment: &str, key: &mut Vec<u8>) -> Result<bool> {
         let node = slot.read()?.node;
-        let found = match node {
-            Node::Inline(Container::Map, _) | Node::Paged(Container::Map, _) => {
-                let mut key = Vec::with_capacity(segment.len() + 1);
-                Key::new(segment).encode(&mut key);
-                self.member_of(slot, node, &key)?
+        let found = match node.container() {
+            Some(Container::Map) => {
+                key.clear();
+                Key::new(segment).encode(key);
+                let place = slot.place(node);
+                self.enter_place(slot, place, key)?
             }
-            Node::Inline(Container::List, _) | Node::Paged(Container::List, _) => {
-                match path::position(segment) {
-                    Some(position) => self.element(slot, position)?,
-                    None => None,
-                }
-            }
-            _ => None,
+            Some(Container::List) => match path::position(segment) {
+                Some(position) => self.enter_element(slot, position)?,
+                None => false,
+            },
+            None => false,
         };
-        found.map(|member| self.follow(member)).transpose()
+        if found {
+            self.follow(slot)?;
+        }
+        Ok(found)
     }
 
-    /// The root of the tree that a catalogue entry refers to; any other node as it is.
+    /// Moves `slot` to the root of the tree that it refers to, when it is a catalogue entry.
     #[inline]
-    pub fn follow(&self, slot: Slot<'s>) -> Result<Slot<'s>> {
-        if !node::may_be_tree(slot.encoded()) {
-            return Ok(slot);
-        }
-        match slot.read()?.node {
-            Node::Tree(tree) => self
+    pub fn follow(&self, slot: &mut Slot<'s>) -> Result<()> {
+        if node::may_be_tree(slot.encoded())
+            && let Node::Tree(tree) = slot.read()?.node
+        {
+            *slot = self
                 .tree_root(tree)?
-                .ok_or_else(|| Error::corrupted(format!("the root of tree {tree} is missing"))),
-            _ => Ok(slot),
+                .ok_or_else(|| Error::corrupted(format!("the root of tree {tree} is missing")))?;
+        }
+        Ok(())
+    }
+
+    /// Moves `slot` to the value of an encoded key in a map; false in any other node.
+    #[inline]
+    pub fn enter_key(&self, slot: &mut Slot<'s>, key: &[u8]) -> Result<bool> {
+        let node = slot.read()?.node;
+        match node.container() {
+            Some(Container::Map) => self.enter_place(slot, slot.place(node), key),
+            _ => Ok(false),
         }
     }
 
-    /// The value of an encoded key in a map.
-    pub fn map_member(&self, slot: &Slot<'s>, key: &[u8]) -> Result<Option<Slot<'s>>> {
-        self.member_of(slot, slot.read()?.node, key)
-    }
-
     #[inline]
-    fn member_of(&self, slot: &Slot<'s>, node: Node<'_>, key: &[u8]) -> Result<Option<Slot<'s>>> {
-        let tree = slot.tree;
-        let (bytes, body) = match node {
-            Node::Inline(_, body) => {
-                (slot.bytes.clone(), slot.range.end - body.len()..slot.range.end)
+    fn enter_place(&self, slot: &mut Slot<'s>, place: Place, key: &[u8]) -> Result<bool> {
+        match place {
+            Place::Inline(start) => slot.range.start = start,
+            Place::Paged(id) => {
+                let page = separator::page_of(self, slot.tree, id, key)?;
+                (slot.bytes, slot.range) = (page.bytes, page.body);
             }
-            Node::Paged(_, id) => {
-                let page = separator::page_of(self, tree, id, key)?;
-                (page.bytes, page.body)
-            }
-            _ => return Ok(None),
-        };
-        let page = Page::parse(Container::Map, &bytes[body]).ok_or_else(damaged_page)?;
+        }
+        let page = Page::parse(Container::Map, slot.encoded()).ok_or_else(damaged_page)?;
         match page.search(key).ok_or_else(damaged_page)? {
-            Err(_) => Ok(None),
+            Err(_) => Ok(false),
             Ok(index) => {
                 let value = page.value(index).ok_or_else(damaged_page)?;
-                let range = range_in(&bytes, value);
-                Ok(Some(Slot { tree, range, bytes }))
+                slot.range = range_in(&slot.bytes, value);
+                Ok(true)
             }
         }
     }
 
-    /// The element of a list at a position.
-    pub fn element(&self, slot: &Slot<'s>, position: u64) -> Result<Option<Slot<'s>>> {
-        let tree = slot.tree;
-        let (bytes, body, index) = match slot.read()?.node {
-            Node::Inline(_, body) => {
-                (slot.bytes.clone(), slot.range.end - body.len()..slot.range.end, position)
-            }
-            Node::Paged(_, id) => {
-                let head = ContainerHead::load(self.snapshot, tree, id)?;
+    /// Moves `slot` to the element of a list at a position; false in any other node.
+    pub fn enter_element(&self, slot: &mut Slot<'s>, position: u64) -> Result<bool> {
+        let mut index = position;
+        match slot.read()?.node {
+            Node::Inline(Container::List, body) => slot.range.start = slot.range.end - body.len(),
+            Node::Paged(Container::List, id) => {
+                let head = ContainerHead::load(self.snapshot, slot.tree, id)?;
                 if position >= head.count {
-                    return Ok(None);
+                    return Ok(false);
                 }
-                let mut counts = open_counts(tree, id, &head)?;
-                let Some((rank, index)) = counts.find(self.snapshot, position)? else {
-                    return Ok(None);
+                let mut counts = open_counts(slot.tree, id, &head)?;
+                let Some((rank, within)) = counts.find(self.snapshot, position)? else {
+                    return Ok(false);
                 };
-                let page = self.list_page(tree, id, rank)?;
-                (page.bytes, page.body, index)
+                let page = self.list_page(slot.tree, id, rank)?;
+                (slot.bytes, slot.range, index) = (page.bytes, page.body, within);
             }
-            _ => return Ok(None),
-        };
-        let page = Page::parse(Container::List, &bytes[body]).ok_or_else(damaged_page)?;
+            _ => return Ok(false),
+        }
+        let page = Page::parse(Container::List, slot.encoded()).ok_or_else(damaged_page)?;
         match usize::try_from(index).ok().filter(|&index| index < page.count()) {
-            None => Ok(None),
+            None => Ok(false),
             Some(index) => {
                 let value = page.value(index).ok_or_else(damaged_page)?;
-                let range = range_in(&bytes, value);
-                Ok(Some(Slot { tree, range, bytes }))
+                slot.range = range_in(&slot.bytes, value);
+                Ok(true)
             }
         }
     }
@@ -303,7 +321,9 @@ impl<'s> View<'s> {
 
     /// A cursor before the first member of a container; `None` for a node that is none.
     pub fn cursor(&self, slot: &Slot<'s>) -> Result<Option<Cursor<'s>>> {
-        let slot = &self.follow(slot.clone())?;
+        let mut slot = slot.clone();
+        self.follow(&mut slot)?;
+        let slot = &slot;
         Ok(match slot.read()?.node {
             Node::Inline(container, body) => {
                 let start = slot.range.end - body.len();
@@ -345,7 +365,9 @@ impl<'s> View<'s> {
 
     /// A cursor before the first member of a map whose key is not before `key`.
     pub fn cursor_from_key(&self, slot: &Slot<'s>, key: &[u8]) -> Result<Option<Cursor<'s>>> {
-        let slot = &self.follow(slot.clone())?;
+        let mut slot = slot.clone();
+        self.follow(&mut slot)?;
+        let slot = &slot;
         let mut cursor = match slot.read()?.node {
             Node::Paged(Container::Map, id) => {
                 let page = separator::page_of(self, slot.tree, id, key)?;
@@ -373,7 +395,9 @@ impl<'s> View<'s> {
         slot: &Slot<'s>,
         position: u64,
     ) -> Result<Option<Cursor<'s>>> {
-        let slot = &self.follow(slot.clone())?;
+        let mut slot = slot.clone();
+        self.follow(&mut slot)?;
+        let slot = &slot;
         match slot.read()?.node {
             Node::Inline(Container::List, _) => {
                 let mut cursor = self.cursor(slot)?.expect("a list has a cursor");
@@ -486,7 +510,8 @@ impl<'s> View<'s> {
             Node::Scalar(scalar) => visitor.scalar(scalar).map(|()| None),
             Node::Long(long) => self.visit_long(slot.tree, long, visitor).map(|()| None),
             Node::Tree(_) => {
-                let root = self.follow(slot.clone())?;
+                let mut root = slot.clone();
+                self.follow(&mut root)?;
                 match root.read()?.node {
                     Node::Tree(_) => Err(Error::corrupted("a tree's root refers to a tree")),
                     _ => self.visit_node(&root, visitor),

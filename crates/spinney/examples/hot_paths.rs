@@ -66,10 +66,10 @@ fn main() -> spinney::Result<()> {
             }
         }
         "leaf" => {
-            for i in 0..times * 10_000 {
-                let i = i * 7919 % ITEMS;
-                let path = format!("/running/cont/lst/{i},str{i}/l");
-                assert!(store.read()?.get(&path)?.is_some());
+            let path = |i: u32| format!("/running/cont/lst/{i},str{i}/l");
+            let paths: Vec<_> = (0..10_000).map(|i| path(i * 7919 % ITEMS)).collect();
+            for path in (0..times).flat_map(|_| &paths) {
+                assert!(store.read()?.get(path)?.is_some());
             }
         }
         "staged" => {

@@ -157,11 +157,11 @@ impl<'s, V: Visitor + ?Sized> Salvage<'s, '_, V> {
     }
 
     /// Reads a node as far as it must be read before anything of it is told.
-    fn find(&mut self, slot: Slot<'s>) -> Result<Found<'s>> {
+    fn find(&mut self, mut slot: Slot<'s>) -> Result<Found<'s>> {
         if let Node::Tree(tree) = slot.read()?.node {
             self.trees.insert(tree);
         }
-        let slot = self.view.follow(slot)?;
+        self.view.follow(&mut slot)?;
         let annotated = slot.read()?;
         if node::meta_entries(annotated.meta).any(|entry| entry.is_none()) {
             return Err(Error::corrupted("its metadata does not read"));

@@ -42,7 +42,11 @@ fn member<'s>(
     segment: &str,
 ) -> Result<Option<Found<'s>>> {
     let node = match found {
-        Found::Stored(slot) => return Ok(view.member(slot, segment)?.map(Found::Stored)),
+        Found::Stored(slot) => {
+            let mut slot = slot.clone();
+            let found = view.enter(&mut slot, segment, &mut Vec::new())?;
+            return Ok(found.then_some(Found::Stored(slot)));
+        },
         Found::Open { node, .. } => *node,
     };
     let work = &edits.nodes[node];
@@ -53,8 +57,12 @@ fn member<'s>(
             match map.edits.get(&key[..]) {
                 Some(edit) => Ok(edited(edits, node, &key, edit)),
                 None => {
-                    let stored = view.map_member(&base_slot(edits, node), &key)?;
-                    Ok(stored.map(|slot| view.follow(slot)).transpose()?.map(Found::Stored))
+                    let mut slot: Slot<'s> = base_slot(edits, node);
+                    if !view.enter_key(&mut slot, &key)? {
+                        return Ok(None);
+                    }
+                    view.follow(&mut slot)?;
+                    Ok(Some(Found::Stored(slot)))
                 }
             }
         }
@@ -155,7 +163,11 @@ fn members<'s>(edits: &'s Edits, view: &View<'s>, node: usize) -> Result<Vec<Mem
                 }
                 match fresh.next_if(|(fresh_key, _)| ***fresh_key == *key) {
                     Some((_, edit)) => add(&mut members, &key, edit),
-                    None => members.push((key, 0, Found::Stored(view.follow(cursor.slot()?)?))),
+                    None => {
+                        let mut slot = cursor.slot()?;
+                        view.follow(&mut slot)?;
+                        members.push((key, 0, Found::Stored(slot)));
+                    }
                 }
             }
             for (key, edit) in fresh {
