@@ -96,9 +96,9 @@ pub trait Snapshot: Send {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Sets the value of a key.
-    Put(Box<[u8]>, Arc<[u8]>),
+    Put(Arc<[u8]>, Arc<[u8]>),
     /// Removes a key; absent is no error.
-    Delete(Box<[u8]>),
+    Delete(Arc<[u8]>),
     /// Removes all keys from the first, included, to the second, excluded.
     DeleteRange(Box<[u8]>, Box<[u8]>),
 }

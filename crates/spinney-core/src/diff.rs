@@ -6,7 +6,7 @@
 
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{EncodedKey, Key};
 use crate::path::Path;
 use crate::varint;
 
@@ -14,7 +14,7 @@ use crate::varint;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The encoded key of a map member.
-    Key(Box<[u8]>),
+    Key(EncodedKey),
     /// An element of a list.
     Element {
         /// The id that it keeps when it moves.
@@ -194,7 +194,7 @@ impl Diff {
                             let id = varint::read(bytes, &mut at)?;
                             Step::Element { id, position: varint::read(bytes, &mut at)? }
                         }
-                        key => Step::Key(key.into()),
+                        key => Step::Key(EncodedKey::from_slice(key)),
                     });
                 }
                 let mut side = |present: bool| match present {

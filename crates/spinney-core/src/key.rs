@@ -15,8 +15,13 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
+use smallvec::SmallVec;
+
 const ZERO: u8 = 0x0a;
 const ESCAPE: u8 = 0x13;
+
+/// The bytes of a key, in place when they are few.
+pub type EncodedKey = SmallVec<[u8; 24]>;
 
 /// A map key: a canonical integer or any other text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,26 +53,39 @@ impl<'a> Key<'a> {
     /// Appends the bytes that sort in the order of the model.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
+        self.encode_with(|part| out.extend_from_slice(part));
+    }
+
+    /// The bytes that sort in the order of the model.
+    #[inline]
+    pub fn encoded(&self) -> EncodedKey {
+        let mut out = EncodedKey::new();
+        self.encode_with(|part| out.extend_from_slice(part));
+        out
+    }
+
+    #[inline]
+    fn encode_with(&self, mut put: impl FnMut(&[u8])) {
         match *self {
             Key::Text(text) => {
                 let bytes = text.as_bytes();
                 if bytes.first().is_none_or(|&first| first <= ESCAPE) {
-                    out.push(ESCAPE);
+                    put(&[ESCAPE]);
                 }
-                out.extend_from_slice(bytes);
+                put(bytes);
             }
-            Key::Int(0) => out.push(ZERO),
+            Key::Int(0) => put(&[ZERO]),
             Key::Int(value) if value > 0 => {
                 let bytes = value.to_be_bytes();
                 let skip = value.leading_zeros() as usize / 8;
-                out.push(ZERO + (8 - skip) as u8);
-                out.extend_from_slice(&bytes[skip..]);
+                put(&[ZERO + (8 - skip) as u8]);
+                put(&bytes[skip..]);
             }
             Key::Int(value) => {
                 let magnitude_less_one = !value as u64;
                 let used = (8 - magnitude_less_one.leading_zeros() as usize / 8).max(1);
-                out.push(ZERO - used as u8);
-                out.extend_from_slice(&value.to_be_bytes()[8 - used..]);
+                put(&[ZERO - used as u8]);
+                put(&value.to_be_bytes()[8 - used..]);
             }
         }
     }

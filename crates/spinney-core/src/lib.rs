@@ -22,6 +22,7 @@ pub mod node;
 pub mod number;
 pub mod overlay;
 pub mod page;
+pub mod part;
 pub mod path;
 pub mod pending;
 pub mod rank;

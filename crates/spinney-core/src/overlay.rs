@@ -91,8 +91,8 @@ impl Overlay {
     pub fn apply(&mut self, changes: &[Change], base: &dyn Snapshot) -> Result<()> {
         for change in changes {
             match change {
-                Change::Put(key, value) => self.stage((&**key).into(), Some(Arc::clone(value))),
-                Change::Delete(key) => self.stage((&**key).into(), None),
+                Change::Put(key, value) => self.stage(Arc::clone(key), Some(Arc::clone(value))),
+                Change::Delete(key) => self.stage(Arc::clone(key), None),
                 Change::DeleteRange(from, to) => {
                     let bounds = (Bound::Included(&**from), Bound::Excluded(&**to));
                     let doomed: Vec<StagedKey> = self
@@ -119,8 +119,8 @@ impl Overlay {
             return Ok(overlay.entries.into_iter().collect());
         }
         let point = |change: &Change| match change {
-            Change::Put(key, value) => Some((StagedKey::from(&**key), Some(Arc::clone(value)))),
-            Change::Delete(key) => Some((StagedKey::from(&**key), None)),
+            Change::Put(key, value) => Some((Arc::clone(key), Some(Arc::clone(value)))),
+            Change::Delete(key) => Some((Arc::clone(key), None)),
             Change::DeleteRange(..) => None,
         };
         Ok(changes.iter().filter_map(point).collect())

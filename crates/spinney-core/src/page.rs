@@ -221,6 +221,18 @@ impl<'a> Page<'a> {
         Some(Err(low))
     }
 
+    /// Whether a key is between the first and the last of a map's page.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        let suffix = |index| self.suffix_and_value(index).map(|(suffix, _)| suffix);
+        match (key.strip_prefix(self.prefix()), self.layout.count.checked_sub(1)) {
+            (Some(wanted), Some(last)) => {
+                suffix(0).is_some_and(|first| first <= wanted)
+                    && suffix(last).is_some_and(|last| wanted <= last)
+            }
+            _ => false,
+        }
+    }
+
     /// The id that a new element gets: stored, or one above the largest.
     pub fn next_id_or_derived(&self) -> Option<u64> {
         let Layout { count, first_id, .. } = self.layout;
@@ -383,10 +395,11 @@ pub fn encode<'a>(
 
 /// The body of a map's page with one member set, or with `None` removed, by copying what stays.
 ///
-/// `None` when that is not enough: the key does not start with the common prefix, the offsets
-/// become wider, the last member goes, or there is nothing to remove. The prefix may be shorter
+/// `None` when that is not enough: the page is empty, the key does not start with the common
+/// prefix, the offsets become wider, the last member goes, or there is nothing to remove. The prefix may be shorter
 /// than it could be.
 pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>) -> Option<Vec<u8>> {
+    let flags = *page.body.first()?;
     let suffix = key.strip_prefix(page.prefix())?;
     let (index, exists) = match page.search(key)? {
         Ok(index) => (index, true),
@@ -404,9 +417,9 @@ pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>) -> Option<Vec<u
         return None;
     }
     let mut out = Vec::with_capacity(entries_at + width + 2 + entries_len);
-    out.push(page.body[0]);
+    out.push(flags);
     varint::write(count_after as u64, &mut out);
-    if page.body[0] & HAS_PREFIX != 0 {
+    if flags & HAS_PREFIX != 0 {
         varint::write_bytes(page.prefix(), &mut out);
     }
     // Offsets up to the change stay, those behind it move by what the change adds or takes.

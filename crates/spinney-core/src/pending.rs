@@ -4,16 +4,21 @@
 //! ahead in bounded maintenance batches, detached, so that memory stays bounded. It knows records,
 //! not nodes.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::backend::{Backend, Batch, Change, Outcome, Revision, Snapshot, TreeId};
 use crate::error::{Error, Result};
-use crate::layout::{RecordKind, head_key};
+use crate::layout::{PREFIX_LEN, RecordKind, head_key, prefix};
+use crate::node;
 use crate::overlay::{Layered, Overlay};
+use crate::page::Page;
+use crate::part::Part;
 use crate::reclaim;
 use crate::record::Head;
-use crate::view::View;
+use crate::separator;
+use crate::view::{PageRecord, View};
+use crate::visit::Container;
 
 /// Bytes of new records that are kept in memory before they are written ahead.
 pub const WRITE_AHEAD_LEN: usize = 8 << 20;
@@ -54,11 +59,65 @@ pub struct Pending<'b> {
     base: Revision,
     /// Where data lies.
     pub sizes: Sizes,
-    heads: BTreeMap<TreeId, Head>,
-    /// The first id of each tree that this transaction gave out.
-    first_new_ids: BTreeMap<TreeId, u64>,
+    /// The heads of the trees that are touched, by tree.
+    heads: Vec<OpenHead>,
     unwritten_len: usize,
     reclaims: bool,
+    /// The page of a map that was read last.
+    last_page: RefCell<Option<Arc<StoredPage>>>,
+}
+
+/// The head of a tree that is touched.
+struct OpenHead {
+    tree: TreeId,
+    head: Head,
+    /// The first id that this transaction gave out.
+    first_new_id: u64,
+}
+
+/// A page of a map that was copied out, so that the pending records can change.
+pub struct StoredPage {
+    /// The engine key.
+    pub key: Vec<u8>,
+    /// The page body.
+    pub body: Part,
+    /// The whole separator, when the key holds only its beginning.
+    pub cut: Option<Vec<u8>>,
+}
+
+impl OpenHead {
+    fn load(snapshot: &dyn Snapshot, tree: TreeId) -> Result<OpenHead> {
+        let mut head = Head::load(snapshot, tree)?.unwrap_or_default();
+        head.next_id = head.next_id.max(1);
+        Ok(OpenHead { tree, first_new_id: head.next_id, head })
+    }
+}
+
+impl StoredPage {
+    /// Copies a page out.
+    pub fn of(record: PageRecord<'_>) -> StoredPage {
+        StoredPage {
+            body: Part::from(&record.bytes[record.body]),
+            cut: record.separator.map(|range| record.bytes[range].to_vec()),
+            key: record.key.into_owned(),
+        }
+    }
+
+    /// All keys of the page are at or above it.
+    pub fn separator(&self) -> &[u8] {
+        self.cut.as_deref().unwrap_or(&self.key[PREFIX_LEN..])
+    }
+
+    /// Whether it is the map's first page.
+    pub fn is_first(&self) -> bool {
+        self.separator().is_empty()
+    }
+
+    /// Whether a key of a map lies between the first and the last of this page.
+    fn covers(&self, tree: TreeId, id: u64, key: &[u8]) -> bool {
+        self.key.starts_with(&prefix(tree, RecordKind::Page, id))
+            && Page::parse(Container::Map, &self.body).is_some_and(|page| page.covers(key))
+    }
 }
 
 impl<'b> Pending<'b> {
@@ -67,17 +126,17 @@ impl<'b> Pending<'b> {
     /// # Errors
     /// Those of taking a snapshot; `Corrupted` when the store's head is damaged.
     pub fn new(backend: &'b dyn Backend) -> Result<Pending<'b>> {
-        let snapshot = backend.snapshot()?;
-        let base = snapshot.revision()?;
+        let layered = Overlay::default().over(backend.snapshot()?);
+        let catalogue = OpenHead::load(&layered, 0)?;
         Ok(Pending {
             backend,
-            layered: Overlay::default().over(snapshot),
-            base,
+            layered,
+            base: catalogue.head.revision,
             sizes: Sizes::of(backend),
-            heads: BTreeMap::new(),
-            first_new_ids: BTreeMap::new(),
+            heads: vec![catalogue],
             unwritten_len: 0,
             reclaims: false,
+            last_page: RefCell::default(),
         })
     }
 
@@ -89,6 +148,18 @@ impl<'b> Pending<'b> {
     /// The revision that the transaction reads.
     pub fn base(&self) -> Revision {
         self.base
+    }
+
+    /// The encoded root of the catalogue, as it was when the transaction began.
+    pub fn catalogue(&self) -> Part {
+        match self.heads.first().map_or(&[][..], |open| &open.head.root) {
+            [] => {
+                let mut empty = Vec::new();
+                node::write_inline(Container::Map, &[], &mut empty);
+                Part::from(&empty[..])
+            }
+            root => Part::from(root),
+        }
     }
 
     /// The nodes of the state with the pending records.
@@ -120,16 +191,14 @@ impl<'b> Pending<'b> {
 
     /// The head of a tree, to change.
     pub fn head(&mut self, tree: TreeId) -> Result<&mut Head> {
-        use std::collections::btree_map::Entry;
-        match self.heads.entry(tree) {
-            Entry::Occupied(entry) => Ok(entry.into_mut()),
-            Entry::Vacant(entry) => {
-                let mut head = Head::load(&self.layered, tree)?.unwrap_or_default();
-                head.next_id = head.next_id.max(1);
-                self.first_new_ids.insert(tree, head.next_id);
-                Ok(entry.insert(head))
+        let at = match self.heads.binary_search_by_key(&tree, |open| open.tree) {
+            Ok(at) => at,
+            Err(at) => {
+                self.heads.insert(at, OpenHead::load(&self.layered, tree)?);
+                at
             }
-        }
+        };
+        Ok(&mut self.heads[at].head)
     }
 
     /// A new id for a container or a long value.
@@ -142,22 +211,56 @@ impl<'b> Pending<'b> {
 
     /// Whether this transaction gave out an id.
     pub fn is_new(&self, tree: TreeId, id: u64) -> bool {
-        self.first_new_ids.get(&tree).is_some_and(|&first| id >= first)
+        self.heads.iter().any(|open| open.tree == tree && id >= open.first_new_id)
     }
 
     /// The trees whose heads were loaded to be changed.
     pub fn trees(&self) -> Vec<TreeId> {
-        self.heads.keys().copied().collect()
+        self.heads.iter().map(|open| open.tree).collect()
+    }
+
+    /// The page of a map that a key belongs to.
+    ///
+    /// # Errors
+    /// `Corrupted` when the page is missing or damaged.
+    ///
+    /// # Complexity
+    /// One engine lookup, and none between keys of the page that was read last.
+    pub fn map_page(&self, tree: TreeId, id: u64, key: &[u8]) -> Result<Arc<StoredPage>> {
+        let mut last = self.last_page.borrow_mut();
+        if let Some(page) = &*last
+            && page.covers(tree, id, key)
+        {
+            return Ok(Arc::clone(page));
+        }
+        let page = Arc::new(StoredPage::of(separator::page_of(&self.view(), tree, id, key)?));
+        *last = Some(Arc::clone(&page));
+        Ok(page)
+    }
+
+    /// Forgets the page that was read last, when it is the one that changes.
+    fn forget_page(&mut self, key: &[u8]) {
+        let last = self.last_page.get_mut();
+        if last.as_ref().is_some_and(|page| *page.key == *key) {
+            *last = None;
+        }
     }
 
     /// Sets a record.
     pub fn put(&mut self, key: &[u8], record: &[u8]) {
+        self.put_shared(key, record.into());
+    }
+
+    /// As [`Pending::put`], without copying the record.
+    pub fn put_shared(&mut self, key: &[u8], record: Arc<[u8]>) {
+        self.forget_page(key);
         self.unwritten_len += key.len() + record.len();
-        self.layered.overlay_mut().stage(key.into(), Some(Arc::from(record)));
+        self.layered.overlay_mut().stage(key.into(), Some(record));
     }
 
     /// Removes a record.
     pub fn delete(&mut self, key: &[u8]) {
+        self.forget_page(key);
         self.layered.overlay_mut().stage(key.into(), None);
     }
 
@@ -172,7 +275,7 @@ impl<'b> Pending<'b> {
         }
         self.head(tree)?;
         self.head(0)?.building =
-            self.first_new_ids.iter().map(|(&tree, &first)| (tree, first)).collect();
+            self.heads.iter().map(|open| (open.tree, open.first_new_id)).collect();
         let trees = self.trees();
         let changes = self.take_changes(&trees);
         let batch = Batch { revision: self.base, changes, ..Batch::default() };
@@ -193,15 +296,12 @@ impl<'b> Pending<'b> {
         self.unwritten_len = 0;
         let overlay = std::mem::take(self.layered.overlay_mut());
         let mut changes: Vec<Change> = Vec::with_capacity(overlay.len() + trees.len());
-        for tree in trees {
-            if let Some(head) = self.heads.get(tree) {
-                let record = head.encode(*tree);
-                changes.push(Change::Put((&head_key(*tree)[..]).into(), record.into()));
-            }
+        for OpenHead { tree, head, .. } in self.heads.iter().filter(|open| trees.contains(&open.tree)) {
+            changes.push(Change::Put(head_key(*tree).into(), head.encode(*tree).into()));
         }
         changes.extend(overlay.iter().map(|(key, staged)| match staged {
-            Some(record) => Change::Put((&**key).into(), Arc::clone(record)),
-            None => Change::Delete((&**key).into()),
+            Some(record) => Change::Put(Arc::clone(key), Arc::clone(record)),
+            None => Change::Delete(Arc::clone(key)),
         }));
         changes
     }
@@ -214,18 +314,15 @@ impl<'b> Pending<'b> {
         diff: Arc<[u8]>,
     ) -> Result<Batch> {
         self.head(0)?.building.clear();
-        let mut trees = self.trees();
         // A tree that is gone keeps a head without a root until everything in it is reclaimed; one
         // that never came to be needs none.
-        trees.retain(|tree| {
-            *tree == 0 || {
-                let head = &self.heads[tree];
-                !head.root.is_empty() || head.revision > 0 || head.next_id > 1
-            }
+        self.heads.retain(|OpenHead { tree, head, .. }| {
+            *tree == 0 || !head.root.is_empty() || head.revision > 0 || head.next_id > 1
         });
-        for tree in &trees {
-            self.head(*tree)?.revision = revision;
+        for open in &mut self.heads {
+            open.head.revision = revision;
         }
+        let trees = self.trees();
         let mut bases: Vec<(TreeId, Revision)> = vec![(0, self.base)];
         bases.extend(trees.iter().filter(|&&tree| tree != 0).map(|&tree| (tree, self.base)));
         Ok(Batch { bases, revision, commit_id, changes: self.take_changes(&trees), diff })
@@ -256,7 +353,7 @@ impl<'b> Pending<'b> {
 
     /// Whether there is something to reclaim: an entry of the queue, or a tree without a root.
     pub fn reclaims(&self) -> bool {
-        self.reclaims || self.heads.iter().any(|(&tree, head)| tree != 0 && head.root.is_empty())
+        self.reclaims || self.heads.iter().any(|open| open.tree != 0 && open.head.root.is_empty())
     }
 
     /// Puts a container or long value into the reclaim queue.
@@ -266,9 +363,9 @@ impl<'b> Pending<'b> {
     }
 
     /// Stores the encoded diff of a revision and trims the log to `keep` revisions.
-    pub fn log(&mut self, revision: Revision, diff: &[u8], keep: u64) {
+    pub fn log(&mut self, revision: Revision, diff: Arc<[u8]>, keep: u64) {
         let key = |revision| crate::layout::prefix(0, RecordKind::Log, revision);
-        self.put(&key(revision), diff);
+        self.put_shared(&key(revision), diff);
         if let Some(old) = revision.checked_sub(keep).filter(|&old| old > 0) {
             self.delete(&key(old));
         }

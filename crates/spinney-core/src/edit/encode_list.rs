@@ -12,6 +12,7 @@ use crate::fill::{Filler, PAGE_HEADER_LEN, page_record};
 use crate::layout::{RecordKind, prefix};
 use crate::node;
 use crate::page::{self, Entry, Measure, Page};
+use crate::part::Part;
 use crate::pending::Pending;
 use crate::rank::Rank;
 use crate::record::ContainerHead;
@@ -20,7 +21,7 @@ use crate::visit::Container;
 /// Encodes the edits of an opened list; everything opened below it has been encoded.
 pub fn encode(edits: &mut Edits, pending: &mut Pending<'_>, index: usize) -> Result<()> {
     let tree = edits.nodes[index].tree;
-    let empty = Body::List(Box::new(ListWork::open(pending, tree, Base::Inline(Box::new([])))?));
+    let empty = Body::List(Box::new(ListWork::open(pending, tree, Base::Inline(Part::default()))?));
     let Body::List(mut list) = std::mem::replace(&mut edits.nodes[index].body, empty) else {
         unreachable!("it is a list")
     };

@@ -9,10 +9,11 @@ use crate::diff::{MemberChange, MemberDelta, Step};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
 use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, page_record_of, shortest_separator};
+use crate::key::EncodedKey;
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
-use crate::node;
+use crate::node::{self, Node};
 use crate::page::{self, Entry, Measure, Page};
-use crate::pending::Pending;
+use crate::pending::{Pending, StoredPage};
 use crate::rank::{self, Rank};
 use crate::record::ContainerHead;
 use crate::separator::{self, tie_of};
@@ -33,7 +34,7 @@ struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     fn note(&mut self, key: &[u8], tree: TreeId, change: MemberChange) {
-        self.members.push(MemberDelta { step: Step::Key(key.into()), tree, change });
+        self.members.push(MemberDelta { step: Step::Key(EncodedKey::from_slice(key)), tree, change });
     }
 
     fn set(&mut self, key: &'a [u8], value: Cow<'a, [u8]>, existed: bool) {
@@ -79,7 +80,7 @@ fn member_changes<'a>(
     edits: &'a Edits,
     pending: &Pending<'_>,
     index: usize,
-    staged: &'a BTreeMap<Box<[u8]>, Edit>,
+    staged: &'a BTreeMap<EncodedKey, Edit>,
 ) -> Result<Changes<'a>> {
     let work = &edits.nodes[index];
     let Body::Map(map) = &work.body else { unreachable!("it is a map") };
@@ -110,7 +111,7 @@ fn member_changes<'a>(
 fn catalogue_changes<'a>(
     edits: &'a Edits,
     pending: &mut Pending<'_>,
-    staged: &'a BTreeMap<Box<[u8]>, Edit>,
+    staged: &'a BTreeMap<EncodedKey, Edit>,
 ) -> Result<Changes<'a>> {
     let live = live_trees(edits, staged);
     let mut changes = Changes::default();
@@ -141,7 +142,7 @@ fn catalogue_changes<'a>(
             if !live.contains(&tree) {
                 pending.head(tree)?.root = Vec::new();
             }
-            changes.note(key, tree, MemberChange::Node { old: Some(old.into()), new: None });
+            changes.note(key, tree, MemberChange::Node { old: Some((*old).into()), new: None });
         }
         match (own_tree, outcome(&edits.nodes, edit, None)?) {
             (Some(tree), Outcome::Is(root)) => {
@@ -160,7 +161,7 @@ fn catalogue_changes<'a>(
 }
 
 /// The trees that have a name after the edits of the catalogue.
-fn live_trees(edits: &Edits, staged: &BTreeMap<Box<[u8]>, Edit>) -> BTreeSet<TreeId> {
+fn live_trees(edits: &Edits, staged: &BTreeMap<EncodedKey, Edit>) -> BTreeSet<TreeId> {
     let named = |key: &[u8]| !matches!(staged.get(key), Some(Edit::Removed));
     edits.trees.iter().filter(|(key, _)| named(key)).map(|(_, &tree)| tree).collect()
 }
@@ -194,9 +195,20 @@ pub fn member_change(
 impl Work {
     /// Whether this container was opened from an encoded node, metadata aside.
     fn is_stored_as(&self, stored: &[u8]) -> bool {
-        let mut base = Vec::new();
-        self.write_base(&mut base);
-        node::split_meta(stored).is_some_and(|(_, node)| node == base)
+        let base = match &self.body {
+            Body::Map(map) => &map.base,
+            Body::List(list) => &list.base,
+        };
+        let stored = node::read(stored).map(|annotated| annotated.node);
+        match (stored, base) {
+            (Some(Node::Inline(container, body)), Base::Inline(base)) => {
+                container == self.container() && *body == **base
+            }
+            (Some(Node::Paged(container, id)), Base::Paged(base)) => {
+                container == self.container() && id == *base
+            }
+            _ => false,
+        }
     }
 }
 
@@ -272,9 +284,16 @@ fn encode_inline(
     fresh: &[Fresh<'_>],
 ) -> Result<Vec<u8>> {
     let page = Page::parse(Container::Map, body).ok_or_else(damaged)?;
+    let mut out = Vec::new();
+    if let [(key, value)] = fresh
+        && let Some(body) = page::splice(&page, key, value.as_deref())
+        && body.len() <= pending.sizes.inline_len_max
+    {
+        node::write_inline(Container::Map, &body, &mut out);
+        return Ok(out);
+    }
     let keys = Keys::of(&page)?;
     let entries = merged(&page, &keys, fresh).ok_or_else(damaged)?;
-    let mut out = Vec::new();
     if let Some(body) = small_body(pending, &entries) {
         node::write_inline(Container::Map, &body, &mut out);
         return Ok(out);
@@ -334,36 +353,10 @@ struct Pages {
     id: u64,
 }
 
-/// A page record that was copied out, so that the pending records can change.
-struct Copied {
-    key: Vec<u8>,
-    body: Vec<u8>,
-    cut: Option<Vec<u8>>,
-}
-
-impl Copied {
-    fn of(record: PageRecord<'_>) -> Copied {
-        Copied {
-            body: record.bytes[record.body].to_vec(),
-            cut: record.separator.map(|range| record.bytes[range].to_vec()),
-            key: record.key.into_owned(),
-        }
-    }
-
-    fn separator(&self) -> &[u8] {
-        self.cut.as_deref().unwrap_or(&self.key[PREFIX_LEN..])
-    }
-
-    fn is_first(&self) -> bool {
-        self.separator().is_empty()
-    }
-}
-
 impl Pages {
     /// Applies the first edits, those of one page; returns how many.
     fn apply(&mut self, pending: &mut Pending<'_>, fresh: &[Fresh<'_>]) -> Result<usize> {
-        let view = pending.view();
-        let copied = Copied::of(separator::page_of(&view, self.tree, self.id, fresh[0].0)?);
+        let copied = pending.map_page(self.tree, self.id, fresh[0].0)?;
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
         if let [(key, value)] = fresh
             && let Some(body) = page::splice(&page, key, value.as_deref())
@@ -380,7 +373,7 @@ impl Pages {
             }
         }
         let keys = Keys::of(&page)?;
-        let mut next: Option<Option<Copied>> = None;
+        let mut next: Option<Option<StoredPage>> = None;
         let mut count = 1;
         while count < fresh.len() {
             let key = &fresh[count].0;
@@ -408,7 +401,7 @@ impl Pages {
         pending: &Pending<'_>,
         key: &[u8],
         direction: Direction,
-    ) -> Result<Option<Copied>> {
+    ) -> Result<Option<StoredPage>> {
         let (first, end) = (
             prefix(self.tree, RecordKind::Page, self.id),
             prefix(self.tree, RecordKind::Page, self.id + 1),
@@ -419,7 +412,7 @@ impl Pages {
         };
         match pending.snapshot().range(bounds, direction)?.next().transpose()? {
             None => Ok(None),
-            Some((key, record)) => Ok(Some(Copied::of(PageRecord::open(key, record)?))),
+            Some((key, record)) => Ok(Some(StoredPage::of(PageRecord::open(key, record)?))),
         }
     }
 
@@ -427,7 +420,7 @@ impl Pages {
     fn write(
         &mut self,
         pending: &mut Pending<'_>,
-        at: &Copied,
+        at: &StoredPage,
         entries: &[Entry<'_>],
         appended: bool,
     ) -> Result<()> {
@@ -462,7 +455,7 @@ impl Pages {
     fn join(
         &self,
         pending: &mut Pending<'_>,
-        at: &Copied,
+        at: &StoredPage,
         entries: &[Entry<'_>],
         fits: usize,
     ) -> Result<bool> {
@@ -488,7 +481,7 @@ impl Pages {
     fn split(
         &mut self,
         pending: &mut Pending<'_>,
-        at: &Copied,
+        at: &StoredPage,
         entries: &[Entry<'_>],
         appended: bool,
         len: usize,
@@ -565,7 +558,7 @@ impl Pages {
     ) -> Result<Rank> {
         let key_len_max = pending.sizes.key_len_max;
         let low = low.unwrap_or(0);
-        let mut moved: Vec<Copied> = Vec::new();
+        let mut moved: Vec<StoredPage> = Vec::new();
         let mut from = left.to_vec();
         let mut window = 32;
         let high = loop {
@@ -609,8 +602,7 @@ impl Pages {
     /// The map as an inline node when one small page is left; its records are deleted then.
     fn inlined(&self, pending: &mut Pending<'_>) -> Result<Option<Vec<u8>>> {
         let first = prefix(self.tree, RecordKind::Page, self.id);
-        let view = pending.view();
-        let copied = Copied::of(separator::page_of(&view, self.tree, self.id, &[])?);
+        let copied = pending.map_page(self.tree, self.id, &[])?;
         if copied.body.len() > pending.sizes.inline_len_max / 2
             || self.beside(pending, &copied.key, Direction::Forward)?.is_some()
         {

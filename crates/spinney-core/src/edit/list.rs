@@ -7,6 +7,7 @@ use crate::counts::CountTree;
 use crate::edit::{Base, Edit};
 use crate::error::{Error, Result};
 use crate::page::Page;
+use crate::part::Part;
 use crate::pending::Pending;
 use crate::rank::{self, Rank};
 use crate::record::ContainerHead;
@@ -31,7 +32,7 @@ pub struct ListWork {
     /// The pages that were opened, by rank.
     pub pages: BTreeMap<Rank, OpenPage>,
     /// Bodies of stored pages that elements may still lie in.
-    pub sources: Vec<Box<[u8]>>,
+    pub sources: Vec<Part>,
     /// The stored pages that were opened, with their source.
     pub stored: BTreeMap<Rank, usize>,
     /// Elements that were taken out and put back.
@@ -120,7 +121,7 @@ impl ListWork {
     }
 
     /// Opens a page from the body that is stored for it.
-    fn adopt(&mut self, rank: Rank, body: Box<[u8]>) -> Result<()> {
+    fn adopt(&mut self, rank: Rank, body: Part) -> Result<()> {
         let source = self.sources.len();
         self.sources.push(body);
         self.stored.insert(rank, source);
@@ -151,7 +152,7 @@ impl ListWork {
                 return Err(Error::corrupted("an inline list has one page"));
             };
             let record = view.list_page(self.tree, id, rank)?;
-            self.adopt(rank, record.bytes[record.body].into())?;
+            self.adopt(rank, Part::from(&record.bytes[record.body]))?;
         }
         Ok(self.pages.get_mut(&rank).expect("just opened"))
     }

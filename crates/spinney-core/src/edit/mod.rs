@@ -16,7 +16,10 @@ use crate::backend::TreeId;
 use crate::diff::Delta;
 use crate::edit::list::ListWork;
 use crate::error::{Error, Result};
+use crate::key::EncodedKey;
 use crate::node::{self, Node};
+use crate::page::Page;
+use crate::part::Part;
 use crate::pending::Pending;
 use crate::record::Head;
 use crate::visit::Container;
@@ -35,6 +38,8 @@ pub struct Work {
     pub encoded: Option<Vec<u8>>,
     /// After encoding: what changed, for the diff.
     pub delta: Delta,
+    /// Whether the diff tells what changed in it.
+    pub in_written_diff: bool,
 }
 
 /// The members of an opened container.
@@ -50,16 +55,14 @@ pub struct MapWork {
     /// Where the stored members are.
     pub base: Base,
     /// The edits.
-    pub edits: BTreeMap<Box<[u8]>, Edit>,
-    /// The stored nodes of the members that were opened, so that they are looked up once.
-    pub opened: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    pub edits: BTreeMap<EncodedKey, Edit>,
     /// Whether it is the store's catalogue, whose members are trees.
     pub catalogue: bool,
 }
 
 impl MapWork {
     fn new(base: Base) -> MapWork {
-        MapWork { base, edits: BTreeMap::new(), opened: BTreeMap::new(), catalogue: false }
+        MapWork { base, edits: BTreeMap::new(), catalogue: false }
     }
 }
 
@@ -67,7 +70,7 @@ impl MapWork {
 #[derive(Clone, Debug)]
 pub enum Base {
     /// In this page body; empty for a new container.
-    Inline(Box<[u8]>),
+    Inline(Part),
     /// In pages under this id.
     Paged(u64),
 }
@@ -96,15 +99,15 @@ pub struct Edits {
     /// The arena.
     pub nodes: Vec<Work>,
     /// The trees of catalogue members that were touched.
-    pub trees: BTreeMap<Box<[u8]>, TreeId>,
+    pub trees: BTreeMap<EncodedKey, TreeId>,
 }
 
 impl Edits {
     /// Opens the catalogue.
     pub fn new(pending: &Pending<'_>) -> Result<Edits> {
-        let root = pending.view().root()?;
+        let root = pending.catalogue();
         let mut edits = Edits { nodes: Vec::with_capacity(8), trees: BTreeMap::new() };
-        match edits.open(pending, 0, root.encoded())? {
+        match edits.open(pending, 0, &root)? {
             Some((_, 0)) => {}
             _ => return Err(Error::corrupted("the store's root is not a map")),
         }
@@ -119,12 +122,12 @@ impl Edits {
         &mut self,
         pending: &Pending<'_>,
         tree: TreeId,
-        encoded: &[u8],
+        encoded: &Part,
     ) -> Result<Option<(Box<[u8]>, usize)>> {
         let bad = || Error::corrupted("a stored node does not read");
         let annotated = node::read(encoded).ok_or_else(bad)?;
         let (container, base) = match annotated.node {
-            Node::Inline(container, body) => (container, Base::Inline(body.into())),
+            Node::Inline(container, body) => (container, Base::Inline(encoded.part(body))),
             Node::Paged(container, id) => (container, Base::Paged(id)),
             _ => return Ok(None),
         };
@@ -139,7 +142,7 @@ impl Edits {
 
     /// Opens a new, empty map.
     pub fn new_map(&mut self, tree: TreeId) -> usize {
-        let map = MapWork::new(Base::Inline(Box::new([])));
+        let map = MapWork::new(Base::Inline(Part::default()));
         let body = Body::Map(map);
         self.nodes.push(Work::new(tree, body, true));
         self.nodes.len() - 1
@@ -175,7 +178,7 @@ impl Edits {
                 .map_err(|_| Error::limit_exceeded("the store has no tree numbers left"))?,
         };
         if let Body::Map(MapWork { catalogue: true, .. }) = self.nodes[node].body {
-            self.trees.insert(key.into(), tree);
+            self.trees.insert(EncodedKey::from_slice(key), tree);
             pending.head(tree)?;
         }
         Ok(tree)
@@ -189,23 +192,29 @@ impl Edits {
         }
     }
 
+    /// Whether a map had a member before the transaction.
+    pub fn was_stored(&self, pending: &Pending<'_>, node: usize, key: &[u8]) -> Result<bool> {
+        let work = &self.nodes[node];
+        match &work.body {
+            Body::Map(map) => Ok(stored_value(pending, work.tree, &map.base, key)?.is_some()),
+            Body::List(_) => Ok(false),
+        }
+    }
+
     /// The stored value of a map's member before the transaction; `None` when there was none.
     pub fn stored_member(
         &self,
         pending: &Pending<'_>,
         node: usize,
         key: &[u8],
-    ) -> Result<Option<Vec<u8>>> {
+    ) -> Result<Option<Part>> {
         let work = &self.nodes[node];
         let Body::Map(map) = &work.body else { return Ok(None) };
-        if let Some(stored) = map.opened.get(key) {
-            return Ok(Some(stored.to_vec()));
-        }
         if map.catalogue {
             let Some(tree) = stored_tree(pending, &map.base, key)? else { return Ok(None) };
             let root = Head::root(pending.snapshot(), tree)?;
             return Ok(root
-                .map(|(record, at)| record[at..].to_vec())
+                .map(|(record, at)| Part::from(&record[at..]))
                 .filter(|root| !root.is_empty()));
         }
         stored_value(pending, work.tree, &map.base, key)
@@ -218,19 +227,18 @@ pub fn stored_value(
     tree: TreeId,
     base: &Base,
     key: &[u8],
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<Part>> {
     let bad = || Error::corrupted("a stored page does not read");
-    let find = |page: crate::page::Page<'_>| match page.search(key).ok_or_else(bad)? {
-        Ok(index) => Ok(Some(page.value(index).ok_or_else(bad)?.to_vec())),
-        Err(_) => Ok(None),
+    let find = |body: &Part| {
+        let page = Page::parse(Container::Map, body).ok_or_else(bad)?;
+        match page.search(key).ok_or_else(bad)? {
+            Ok(index) => Ok(Some(body.part(page.value(index).ok_or_else(bad)?))),
+            Err(_) => Ok(None),
+        }
     };
     match base {
-        Base::Inline(body) => find(crate::page::Page::parse(Container::Map, body).ok_or_else(bad)?),
-        Base::Paged(id) => {
-            let view = pending.view();
-            let record = crate::separator::page_of(&view, tree, *id, key)?;
-            find(record.page(Container::Map)?)
-        }
+        Base::Inline(body) => find(body),
+        Base::Paged(id) => find(&pending.map_page(tree, *id, key)?.body),
     }
 }
 
@@ -263,22 +271,25 @@ pub fn outcome<'a>(
             return Ok(if stored.is_some() { Outcome::Gone } else { Outcome::Same });
         }
         Edit::Set(encoded) => Cow::Borrowed(encoded),
-        Edit::Open { meta, node } => {
-            let mut out = Vec::new();
-            node::write_meta(meta, &mut out);
-            match &nodes[*node].encoded {
-                Some(encoded) => out.extend_from_slice(encoded),
-                None => nodes[*node].write_base(&mut out),
+        Edit::Open { meta, node } => match &nodes[*node].encoded {
+            Some(encoded) if meta.is_empty() => Cow::Borrowed(encoded),
+            encoded => {
+                let mut out = Vec::new();
+                node::write_meta(meta, &mut out);
+                match encoded {
+                    Some(encoded) => out.extend_from_slice(encoded),
+                    None => nodes[*node].write_base(&mut out),
+                }
+                out.into()
             }
-            out.into()
-        }
+        },
     };
     Ok(if stored == Some(&*fresh) { Outcome::Same } else { Outcome::Is(fresh) })
 }
 
 impl Work {
     fn new(tree: TreeId, body: Body, changed: bool) -> Work {
-        Work { tree, body, changed, in_diff: false, encoded: None, delta: Delta::default() }
+        Work { tree, body, changed, in_diff: false, encoded: None, delta: Delta::default(), in_written_diff: false }
     }
 
     /// The container's kind.
@@ -290,11 +301,16 @@ impl Work {
     }
 
     /// The edits of its members, with their keys; keys are empty in a list.
-    pub fn edits(&self) -> Box<dyn Iterator<Item = (&[u8], &Edit)> + '_> {
-        match &self.body {
-            Body::Map(map) => Box::new(map.edits.iter().map(|(key, edit)| (&**key, edit))),
-            Body::List(list) => Box::new(list.edits().map(|edit| (&[][..], edit))),
-        }
+    pub fn edits(&self) -> impl Iterator<Item = (&[u8], &Edit)> {
+        let (map, list) = match &self.body {
+            Body::Map(map) => (Some(map), None),
+            Body::List(list) => (None, Some(list)),
+        };
+        let members = map.into_iter().flat_map(|map| &map.edits);
+        let elements = list.into_iter().flat_map(|list| list.edits());
+        members
+            .map(|(key, edit)| (&**key, edit))
+            .chain(elements.map(|edit| (&[][..], edit)))
     }
 
     /// Takes the edits of its members out.
@@ -317,7 +333,7 @@ impl Work {
             Body::Map(MapWork { base: Base::Paged(_), .. }) => {}
             Body::List(list) if matches!(list.base, Base::Paged(_)) => {}
             Body::Map(MapWork { base: Base::Inline(body), edits, .. }) => {
-                let page = crate::page::Page::parse(Container::Map, body).ok_or_else(damaged)?;
+                let page = Page::parse(Container::Map, body).ok_or_else(damaged)?;
                 for index in 0..page.count() {
                     let mut key = Vec::new();
                     page.key_into(index, &mut key).ok_or_else(damaged)?;

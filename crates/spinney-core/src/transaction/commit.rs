@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::backend::{self, Outcome, Revision, TreeId};
-use crate::diff::{Delta, Diff, MemberChange, Op, Step, What};
+use crate::diff::{Delta, Diff, MemberChange, MemberDelta, Op, Step, What};
 use crate::edit::{Body, Edit, encode_list, encode_map};
 use crate::error::{Error, Result};
 use crate::reclaim::references;
@@ -58,7 +58,7 @@ impl Transaction<'_> {
         }
         let revision = base + 1;
         let encoded: Arc<[u8]> = diff.encode().into();
-        self.pending.log(revision, &encoded, LOG_REVISIONS_MAX);
+        self.pending.log(revision, Arc::clone(&encoded), LOG_REVISIONS_MAX);
         let trees = self.pending.trees();
         let (backend, reclaims) = (self.pending.backend(), self.pending.reclaims());
         let batch = self.pending.into_batch(revision, commit_id, encoded)?;
@@ -72,36 +72,30 @@ impl Transaction<'_> {
 
     /// The changed containers that are still in the tree, parents before children.
     fn opened(&mut self) -> Result<Vec<usize>> {
-        self.edits.nodes[0].in_diff = true;
-        let mut order = vec![0];
+        let mut order = vec![(0, true)];
         let mut at = 0;
-        while let Some(&node) = order.get(at) {
+        while let Some(&(node, in_diff)) = order.get(at) {
             at += 1;
+            self.edits.nodes[node].in_diff = in_diff;
             let work = &self.edits.nodes[node];
-            let (in_diff, list) = (work.in_diff, work.container() == Container::List);
-            let mut below = Vec::new();
+            let list = work.container() == Container::List;
             for (key, edit) in work.edits() {
                 if let Edit::Open { node: child, .. } = edit
                     && self.edits.nodes[*child].changed
                 {
-                    let stored = || self.edits.stored_member(&self.pending, node, key);
-                    let in_diff = in_diff && (list || stored()?.is_some());
-                    below.push((*child, in_diff));
+                    let stored = || self.edits.was_stored(&self.pending, node, key);
+                    order.push((*child, in_diff && (list || stored()?)));
                 }
             }
-            for (child, in_diff) in below {
-                self.edits.nodes[child].in_diff = in_diff;
-                order.push(child);
-            }
         }
-        Ok(order)
+        Ok(order.into_iter().map(|(node, _)| node).collect())
     }
 
     /// Puts the changes of all containers together, with their paths.
     fn diff(&mut self) -> Diff {
         enum Next {
             Enter(usize),
-            Change(Box<crate::diff::MemberDelta>, TreeId),
+            Change(MemberDelta, TreeId),
             Leave,
         }
         let mut diff = Diff::default();
@@ -117,8 +111,8 @@ impl Transaction<'_> {
                     path.pop();
                 }
                 Next::Enter(node) => {
-                    self.entered.insert(node);
                     let work = &mut self.edits.nodes[node];
+                    work.in_written_diff = true;
                     let (tree, list) = (work.tree, matches!(work.body, Body::List(_)));
                     let Delta { members, taken, put } = std::mem::take(&mut work.delta);
                     for taken in taken {
@@ -131,7 +125,7 @@ impl Transaction<'_> {
                     }
                     for member in members.into_iter().rev() {
                         let tree = if list { tree } else { member.tree };
-                        stack.push(Next::Change(Box::new(member), tree));
+                        stack.push(Next::Change(member, tree));
                     }
                 }
                 Next::Change(member, tree) => match member.change {
@@ -160,9 +154,8 @@ impl Transaction<'_> {
         let nodes = diff.ops.iter().filter(|op| op.what == What::Node);
         dropped.extend(nodes.filter_map(|op| Some((op.tree, op.old.as_deref()?.to_vec()))));
         // Changes below containers that are themselves new, or moved, are no part of the diff.
-        let entered = std::mem::take(&mut self.entered);
-        for (node, work) in self.edits.nodes.iter_mut().enumerate() {
-            if !entered.contains(&node) {
+        for work in &mut self.edits.nodes {
+            if !work.in_written_diff {
                 let Delta { members, taken, .. } = std::mem::take(&mut work.delta);
                 let replaced = members.into_iter().filter_map(|member| match member.change {
                     MemberChange::Node { old, .. } => old,
@@ -180,7 +173,7 @@ impl Transaction<'_> {
         if items.is_empty() {
             return Ok(());
         }
-        let live = self.live(&entered)?;
+        let live = self.live()?;
         for mut item in items {
             if !live.contains(&(item.tree, item.id)) {
                 let moved = live
@@ -194,7 +187,7 @@ impl Transaction<'_> {
     }
 
     /// What the edits refer to: all that could have moved away from where it was stored.
-    fn live(&self, entered: &BTreeSet<usize>) -> Result<BTreeSet<(TreeId, u64)>> {
+    fn live(&self) -> Result<BTreeSet<(TreeId, u64)>> {
         let mut live = BTreeSet::new();
         let mut nodes = vec![0];
         while let Some(index) = nodes.pop() {
@@ -216,7 +209,7 @@ impl Transaction<'_> {
                     }
                 }
             }
-            if !entered.contains(&index) {
+            if !work.in_written_diff {
                 // The whole container is where it was not before, with the members it still has.
                 work.unedited(|encoded| refer(work.tree, encoded))?;
             }

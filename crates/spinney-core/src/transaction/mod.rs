@@ -10,13 +10,11 @@ mod place;
 mod reading;
 mod root;
 
-use std::collections::BTreeSet;
-
 use crate::backend::{Backend, Revision, TreeId};
 use crate::build::{Builder, NewScratch};
 use crate::edit::{Edit, Edits};
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{EncodedKey, Key};
 use crate::limits::KEY_LEN_MAX;
 use crate::pending::Pending;
 
@@ -36,9 +34,7 @@ pub struct Transaction<'b> {
     /// The parent path of the last `set`, while the trail still leads there.
     last_parent: Option<String>,
     /// The first map that the current edit made on its way, and what was in its place.
-    made: Option<(usize, Box<[u8]>, Option<Edit>)>,
-    /// After the diff: the opened containers whose changes are part of it.
-    entered: BTreeSet<usize>,
+    made: Option<(usize, EncodedKey, Option<Edit>)>,
     /// The opened containers from the root to the one that an edit is in, with the position in lists.
     trail: Vec<(usize, Option<u64>)>,
 }
@@ -68,7 +64,6 @@ impl<'b> Transaction<'b> {
             dropped: Vec::new(),
             last_parent: None,
             made: None,
-            entered: BTreeSet::new(),
             trail: Vec::new(),
         })
     }
@@ -89,16 +84,14 @@ impl<'b> Transaction<'b> {
     }
 }
 
-fn encoded_key(text: &str) -> Result<Box<[u8]>> {
+fn encoded_key(text: &str) -> Result<EncodedKey> {
     if text.len() > KEY_LEN_MAX {
         return Err(Error::limit_exceeded(format!(
             "a key has {} bytes; at most {KEY_LEN_MAX} are allowed",
             text.len()
         )));
     }
-    let mut key = Vec::with_capacity(text.len() + 1);
-    Key::new(text).encode(&mut key);
-    Ok(key.into())
+    Ok(Key::new(text).encoded())
 }
 
 #[cold]

@@ -5,8 +5,10 @@ use crate::build::Build;
 use crate::edit::list::{Element, ElementValue};
 use crate::edit::{Base, Body, Edit};
 use crate::error::{Error, Result};
+use crate::key::EncodedKey;
 use crate::limits::DEPTH_MAX;
 use crate::node::{self, Node};
+use crate::part::Part;
 use crate::path::{self};
 use crate::reclaim::Item;
 use crate::visit::{Container, Visitor};
@@ -16,7 +18,7 @@ use super::{Transaction, damaged, encoded_key};
 /// What a path segment names in an opened container.
 pub(super) enum Child {
     Absent,
-    Scalar(Box<[u8]>),
+    Scalar(Part),
     Open(usize),
 }
 
@@ -108,23 +110,23 @@ impl<'b> Transaction<'b> {
         let encoded = match map.edits.get(key) {
             Some(Edit::Removed) => return Ok(Child::Absent),
             Some(Edit::Open { node, .. }) => return Ok(Child::Open(*node)),
-            Some(Edit::Set(encoded)) => encoded.to_vec(),
+            Some(Edit::Set(encoded)) => Part::from(&**encoded),
             None => match &map.base {
                 Base::Inline(body) if body.is_empty() => return Ok(Child::Absent),
-                _ => match self.edits.stored_member(&self.pending, parent, key)? {
-                    Some(encoded) => encoded,
+                base => match self.edits.stored_member(&self.pending, parent, key)? {
                     None => return Ok(Child::Absent),
+                    // An opened container would keep the whole page.
+                    Some(encoded) if matches!(base, Base::Paged(_)) => Part::from(&*encoded),
+                    Some(encoded) => encoded,
                 },
             },
         };
         let tree = self.edits.member_tree(&self.pending, parent, key)?.unwrap_or(0);
         match self.edits.open(&self.pending, tree, &encoded)? {
-            None => Ok(Child::Scalar(encoded.into())),
+            None => Ok(Child::Scalar(encoded)),
             Some((meta, node)) => {
-                if let Body::Map(map) = &mut self.edits.nodes[parent].body
-                    && map.edits.insert(key.into(), Edit::Open { meta, node }).is_none()
-                {
-                    map.opened.insert(key.into(), encoded.into());
+                if let Body::Map(map) = &mut self.edits.nodes[parent].body {
+                    map.edits.insert(EncodedKey::from_slice(key), Edit::Open { meta, node });
                 }
                 Ok(Child::Open(node))
             }
@@ -138,11 +140,11 @@ impl<'b> Transaction<'b> {
         let Body::List(list) = &mut work.body else { unreachable!("it is a list") };
         let Some(element) = list.element(&view, position)? else { return Ok(Child::Absent) };
         let value = element.value.clone();
-        let encoded: Box<[u8]> = match &value {
+        let encoded = match &value {
             ElementValue::Edited(Edit::Open { node, .. }) => return Ok(Child::Open(*node)),
-            ElementValue::Edited(Edit::Set(encoded)) => encoded.clone(),
+            ElementValue::Edited(Edit::Set(encoded)) => Part::from(&**encoded),
             ElementValue::Edited(Edit::Removed) => return Err(damaged()),
-            stored => list.stored_bytes(stored).expect("it is stored").into(),
+            stored => Part::from(list.stored_bytes(stored).expect("it is stored")),
         };
         match self.edits.open(&self.pending, tree, &encoded)? {
             None => Ok(Child::Scalar(encoded)),
@@ -273,7 +275,7 @@ impl<'b> Transaction<'b> {
         let work = &mut self.edits.nodes[parent];
         work.changed = true;
         match &mut work.body {
-            Body::Map(map) => map.edits.insert(key.into(), edit),
+            Body::Map(map) => map.edits.insert(EncodedKey::from_slice(key), edit),
             Body::List(_) => unreachable!("it is a map"),
         }
     }
@@ -379,7 +381,7 @@ impl<'b> Transaction<'b> {
         let edit = match self.put_map_member(parent, key, Edit::Removed) {
             Some(edit) => edit,
             None => match self.edits.stored_member(&self.pending, parent, key)? {
-                Some(encoded) => Edit::Set(encoded.into()),
+                Some(encoded) => Edit::Set((*encoded).into()),
                 None => return Err(damaged()),
             },
         };

@@ -6,7 +6,7 @@ use crate::backend::TreeId;
 use crate::build::Build;
 use crate::edit::{Body, Edit};
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{EncodedKey, Key};
 use crate::visit::{Container, Visitor};
 
 use super::{Transaction, encoded_key};
@@ -36,7 +36,7 @@ impl Transaction<'_> {
             }
             return Err(error);
         }
-        let names: BTreeSet<&Box<[u8]>> = fresh.iter().map(|(name, _)| name).collect();
+        let names: BTreeSet<&EncodedKey> = fresh.iter().map(|(name, _)| name).collect();
         for name in self.root_names()? {
             if !names.contains(&name) {
                 self.remove_member(0, &name)?;
@@ -48,15 +48,13 @@ impl Transaction<'_> {
         self.mark_changed()
     }
 
-    pub(super) fn root_names(&self) -> Result<Vec<Box<[u8]>>> {
-        let mut names: Vec<Box<[u8]>> = Vec::new();
+    pub(super) fn root_names(&self) -> Result<Vec<EncodedKey>> {
+        let mut names: Vec<EncodedKey> = Vec::new();
         let view = self.pending.view();
         let mut cursor = view.cursor(&view.root()?)?.expect("the root is a map");
         let mut buffer = Vec::new();
         while cursor.advance()? {
-            let mut encoded = Vec::new();
-            cursor.key(&mut buffer)?.encode(&mut encoded);
-            names.push(encoded.into());
+            names.push(cursor.key(&mut buffer)?.encoded());
         }
         if let Body::Map(map) = &self.edits.nodes[0].body {
             names.extend(map.edits.keys().cloned());
@@ -68,13 +66,13 @@ impl Transaction<'_> {
 }
 
 /// The name of a tree and its encoded root node.
-type FreshTree = (Box<[u8]>, Box<[u8]>);
+type FreshTree = (EncodedKey, Box<[u8]>);
 
 /// Builds each member of the root in its own tree.
 struct RootMembers<'t, 'b> {
     transaction: &'t mut Transaction<'b>,
     depth: usize,
-    name: Option<Box<[u8]>>,
+    name: Option<EncodedKey>,
     tree: TreeId,
     fresh: Vec<FreshTree>,
     /// The trees that were built in, with the first id used in each.
