@@ -138,7 +138,7 @@ impl Diff {
 
     /// The encoded form that batches carry and the change log keeps: see `docs/format.md`.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(64 * self.ops.len());
         varint::write(self.ops.len() as u64, &mut out);
         let mut previous: &[Step] = &[];
         for op in &self.ops {

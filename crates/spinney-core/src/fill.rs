@@ -96,15 +96,6 @@ pub fn page_record<'a>(
     record
 }
 
-/// The record of a page whose body is encoded and whose key holds the whole separator.
-pub fn page_record_of(key: &[u8], body: &[u8]) -> Vec<u8> {
-    let mut record = Vec::with_capacity(PAGE_HEADER_LEN + body.len());
-    record.extend_from_slice(&[0; PAGE_HEADER_LEN]);
-    record.extend_from_slice(body);
-    seal(key, &mut record);
-    record
-}
-
 /// Bytes of a page record before its body, when the separator is not cut.
 pub const PAGE_HEADER_LEN: usize = SEAL_LEN + 1;
 

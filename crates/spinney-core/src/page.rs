@@ -393,12 +393,13 @@ pub fn encode<'a>(
     debug_assert_eq!(out.len() - entries_at, entries_len);
 }
 
-/// The body of a map's page with one member set, or with `None` removed, by copying what stays.
+/// Appends the body of a map's page with one member set, or with `None` removed, by copying what
+/// stays.
 ///
-/// `None` when that is not enough: the page is empty, the key does not start with the common
-/// prefix, the offsets become wider, the last member goes, or there is nothing to remove. The prefix may be shorter
-/// than it could be.
-pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>) -> Option<Vec<u8>> {
+/// `None`, and perhaps a part of it, when that is not enough: the page is empty, the key does not
+/// start with the common prefix, the offsets become wider, the last member goes, or there is
+/// nothing to remove. The prefix may be shorter than it could be.
+pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) -> Option<()> {
     let flags = *page.body.first()?;
     let suffix = key.strip_prefix(page.prefix())?;
     let (index, exists) = match page.search(key)? {
@@ -416,28 +417,46 @@ pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>) -> Option<Vec<u
     if count_after == 0 || (!exists && value.is_none()) || entries_len >> (8 * width) != 0 {
         return None;
     }
-    let mut out = Vec::with_capacity(entries_at + width + 2 + entries_len);
+    out.reserve(entries_at + width + 2 + entries_len);
     out.push(flags);
-    varint::write(count_after as u64, &mut out);
+    varint::write(count_after as u64, out);
     if flags & HAS_PREFIX != 0 {
-        varint::write_bytes(page.prefix(), &mut out);
+        varint::write_bytes(page.prefix(), out);
     }
     // Offsets up to the change stay, those behind it move by what the change adds or takes.
-    let first_behind = index + usize::from(value.is_some());
-    for after in 1..count_after {
-        let offset = match after < first_behind {
-            true => page.offset(after)?,
-            false => page.offset(after + count - count_after)? + entry_len - (end - start),
-        };
-        out.extend_from_slice(&((offset - entries_at) as u32).to_le_bytes()[..width]);
+    let offsets = page.body.get(page.layout.offsets_at as usize..entries_at)?;
+    let kept = (index + usize::from(value.is_some())).saturating_sub(1).min(count_after - 1);
+    let stored = kept.min(count.saturating_sub(1));
+    out.extend_from_slice(&offsets[..stored * width]);
+    let moved = offsets[(kept + count).saturating_sub(count_after) * width..].chunks_exact(width);
+    let moved_by = entry_len.wrapping_sub(end - start) as u32;
+    // No offset is stored of the first entry, nor of the end.
+    let unstored = match index {
+        0 if !exists => Some(entry_len),
+        _ if kept > stored => Some(start - entries_at),
+        _ => None,
+    };
+    if let Some(offset) = unstored {
+        out.extend_from_slice(&(offset as u32).to_le_bytes()[..width]);
+    }
+    match width {
+        1 => out.extend(moved.map(|offset| offset[0].wrapping_add(moved_by as u8))),
+        2 => moved.for_each(|offset| {
+            let offset = u16::from_le_bytes([offset[0], offset[1]]);
+            out.extend_from_slice(&offset.wrapping_add(moved_by as u16).to_le_bytes());
+        }),
+        _ => moved.for_each(|offset| {
+            let offset = u32::from_le_bytes([offset[0], offset[1], offset[2], offset[3]]);
+            out.extend_from_slice(&offset.wrapping_add(moved_by).to_le_bytes());
+        }),
     }
     out.extend_from_slice(page.body.get(entries_at..start)?);
     if let Some(value) = value {
-        varint::write_bytes(suffix, &mut out);
+        varint::write_bytes(suffix, out);
         out.extend_from_slice(value);
     }
     out.extend_from_slice(page.body.get(end..)?);
-    Some(out)
+    Some(())
 }
 
 /// Estimates the body of a growing run of entries from above, so that pages can be filled.
@@ -547,7 +566,8 @@ mod tests {
                 let key = format!("common/{at:03}");
                 for value in [Some(&b"a longer value than before"[..]), Some(b""), None] {
                     let exists = at % 2 == 0 && at / 2 < n;
-                    let Some(spliced) = splice(&page, key.as_bytes(), value) else {
+                    let mut spliced = Vec::new();
+                    if splice(&page, key.as_bytes(), value, &mut spliced).is_none() {
                         assert!(n == 1 || value.is_none() && !exists, "{n} {key}");
                         continue;
                     };

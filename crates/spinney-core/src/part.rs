@@ -23,7 +23,6 @@ impl Part {
         assert!(start >= self.start && end <= self.end, "it is a slice of this part");
         Part { bytes: Arc::clone(&self.bytes), start, end }
     }
-
 }
 
 impl Deref for Part {

@@ -296,7 +296,9 @@ impl<'b> Pending<'b> {
         self.unwritten_len = 0;
         let overlay = std::mem::take(self.layered.overlay_mut());
         let mut changes: Vec<Change> = Vec::with_capacity(overlay.len() + trees.len());
-        for OpenHead { tree, head, .. } in self.heads.iter().filter(|open| trees.contains(&open.tree)) {
+        for OpenHead { tree, head, .. } in
+            self.heads.iter().filter(|open| trees.contains(&open.tree))
+        {
             changes.push(Change::Put(head_key(*tree).into(), head.encode(*tree).into()));
         }
         changes.extend(overlay.iter().map(|(key, staged)| match staged {

@@ -8,14 +8,14 @@ use crate::backend::{Direction, TreeId};
 use crate::diff::{MemberChange, MemberDelta, Step};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
-use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, page_record_of, shortest_separator};
+use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, shortest_separator};
 use crate::key::EncodedKey;
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
 use crate::node::{self, Node};
 use crate::page::{self, Entry, Measure, Page};
 use crate::pending::{Pending, StoredPage};
 use crate::rank::{self, Rank};
-use crate::record::ContainerHead;
+use crate::record::{ContainerHead, seal};
 use crate::separator::{self, tie_of};
 use crate::view::PageRecord;
 use crate::visit::Container;
@@ -34,7 +34,11 @@ struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     fn note(&mut self, key: &[u8], tree: TreeId, change: MemberChange) {
-        self.members.push(MemberDelta { step: Step::Key(EncodedKey::from_slice(key)), tree, change });
+        self.members.push(MemberDelta {
+            step: Step::Key(EncodedKey::from_slice(key)),
+            tree,
+            change,
+        });
     }
 
     fn set(&mut self, key: &'a [u8], value: Cow<'a, [u8]>, existed: bool) {
@@ -285,11 +289,13 @@ fn encode_inline(
 ) -> Result<Vec<u8>> {
     let page = Page::parse(Container::Map, body).ok_or_else(damaged)?;
     let mut out = Vec::new();
+    let mut spliced = Vec::new();
     if let [(key, value)] = fresh
-        && let Some(body) = page::splice(&page, key, value.as_deref())
-        && body.len() <= pending.sizes.inline_len_max
+        && page::splice(&page, key, value.as_deref(), &mut spliced).is_some()
+        && spliced.len() <= pending.sizes.inline_len_max
     {
-        node::write_inline(Container::Map, &body, &mut out);
+        out.reserve(spliced.len() + 4);
+        node::write_inline(Container::Map, &spliced, &mut out);
         return Ok(out);
     }
     let keys = Keys::of(&page)?;
@@ -358,16 +364,15 @@ impl Pages {
     fn apply(&mut self, pending: &mut Pending<'_>, fresh: &[Fresh<'_>]) -> Result<usize> {
         let copied = pending.map_page(self.tree, self.id, fresh[0].0)?;
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
+        let mut record = vec![0; PAGE_HEADER_LEN];
         if let [(key, value)] = fresh
-            && let Some(body) = page::splice(&page, key, value.as_deref())
+            && copied.cut.is_none()
+            && page::splice(&page, key, value.as_deref(), &mut record).is_some()
         {
-            let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
+            let len_max = pending.sizes.page_len_max;
             // A page that grows too large or small is split or joined below.
-            if body.len() <= fits
-                && (value.is_some() || body.len() >= fits / 4)
-                && copied.cut.is_none()
-            {
-                let record = page_record_of(&copied.key, &body);
+            if record.len() <= len_max && (value.is_some() || record.len() >= len_max / 4) {
+                seal(&copied.key, &mut record);
                 pending.put(&copied.key, &record);
                 return Ok(1);
             }

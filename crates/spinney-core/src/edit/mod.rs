@@ -289,7 +289,15 @@ pub fn outcome<'a>(
 
 impl Work {
     fn new(tree: TreeId, body: Body, changed: bool) -> Work {
-        Work { tree, body, changed, in_diff: false, encoded: None, delta: Delta::default(), in_written_diff: false }
+        Work {
+            tree,
+            body,
+            changed,
+            in_diff: false,
+            encoded: None,
+            delta: Delta::default(),
+            in_written_diff: false,
+        }
     }
 
     /// The container's kind.
@@ -308,9 +316,7 @@ impl Work {
         };
         let members = map.into_iter().flat_map(|map| &map.edits);
         let elements = list.into_iter().flat_map(|list| list.edits());
-        members
-            .map(|(key, edit)| (&**key, edit))
-            .chain(elements.map(|edit| (&[][..], edit)))
+        members.map(|(key, edit)| (&**key, edit)).chain(elements.map(|edit| (&[][..], edit)))
     }
 
     /// Takes the edits of its members out.

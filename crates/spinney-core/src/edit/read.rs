@@ -46,7 +46,7 @@ fn member<'s>(
             let mut slot = slot.clone();
             let found = view.enter(&mut slot, segment, &mut Vec::new())?;
             return Ok(found.then_some(Found::Stored(slot)));
-        },
+        }
         Found::Open { node, .. } => *node,
     };
     let work = &edits.nodes[node];

@@ -99,7 +99,7 @@ impl Transaction<'_> {
             Leave,
         }
         let mut diff = Diff::default();
-        let mut path: Vec<Step> = Vec::new();
+        let mut path: Vec<Step> = Vec::with_capacity(8);
         let mut stack = vec![Next::Enter(0)];
         while let Some(next) = stack.pop() {
             let op = |step: Option<Step>, what, tree, old, new| {
