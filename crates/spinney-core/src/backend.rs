@@ -77,6 +77,12 @@ pub trait Snapshot: Send {
     /// `Io` when the engine cannot be read, `Corrupted` when the head record is damaged.
     fn revision(&self) -> Result<Revision>;
 
+    /// Names the state, as long as the backend is open: two snapshots with the same name are of the
+    /// same state. `None` where that is not known without reading.
+    fn version(&self) -> Option<u64> {
+        None
+    }
+
     /// The value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>>;
 
@@ -272,6 +278,11 @@ pub trait Backend: Send + Sync {
 impl<S: Snapshot + ?Sized> Snapshot for Box<S> {
     fn revision(&self) -> Result<Revision> {
         (**self).revision()
+    }
+
+    #[inline]
+    fn version(&self) -> Option<u64> {
+        (**self).version()
     }
 
     #[inline]

@@ -103,6 +103,12 @@ pub fn is_scalar(encoded: &[u8]) -> bool {
     }
 }
 
+/// Whether an encoded node is a container in pages, without metadata.
+#[inline]
+pub fn is_paged(encoded: &[u8]) -> bool {
+    matches!(encoded.first(), Some(&PAGED_MAP | &PAGED_LIST))
+}
+
 /// Whether an encoded node can be one that refers to a tree; most cannot, by their first byte.
 #[inline]
 pub fn may_be_tree(encoded: &[u8]) -> bool {

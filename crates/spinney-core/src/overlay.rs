@@ -212,6 +212,14 @@ impl<S: Snapshot> Snapshot for Layered<S> {
     }
 
     #[inline]
+    fn version(&self) -> Option<u64> {
+        match self.overlay.is_empty() {
+            true => self.base.version(),
+            false => None,
+        }
+    }
+
+    #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         self.overlay.get_over(&self.base, key)
     }

@@ -117,6 +117,12 @@ pub fn check(text: &str) -> Result<()> {
 /// The segments of a checked path, unescaped.
 #[inline]
 pub fn segments(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    parts(path).map(unescape)
+}
+
+/// The segments of a checked path as they stand in it.
+#[inline]
+pub fn parts(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = path.strip_prefix('/');
     std::iter::from_fn(move || {
         let text = rest?;
@@ -126,7 +132,7 @@ pub fn segments(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
             None => (text, None),
         };
         rest = behind;
-        Some(unescape(part))
+        Some(part)
     })
 }
 
@@ -136,8 +142,9 @@ pub fn split_last(path: &str) -> Option<(&str, Cow<'_, str>)> {
     Some((&path[..at], unescape(&path[at + 1..])))
 }
 
+/// A segment as it stands in a path, without its escapes.
 #[inline]
-fn unescape(part: &str) -> Cow<'_, str> {
+pub fn unescape(part: &str) -> Cow<'_, str> {
     match part.bytes().any(|byte| byte == b'~') {
         false => Cow::Borrowed(part),
         true => Cow::Owned(part.replace("~1", "/").replace("~0", "~")),

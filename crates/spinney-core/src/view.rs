@@ -110,6 +110,24 @@ fn damaged_page() -> Error {
     Error::corrupted("a stored page does not read; run `check` to find what is damaged")
 }
 
+/// A container in pages that a path leads through.
+#[derive(Clone, Debug)]
+pub struct Waypoint {
+    /// Bytes of the path up to it.
+    pub path_len: usize,
+    tree: TreeId,
+    node: Arc<[u8]>,
+}
+
+impl Waypoint {
+    /// The container.
+    #[inline]
+    pub fn slot(&self) -> Slot<'static> {
+        let range = 0..self.node.len();
+        Slot { tree: self.tree, bytes: Bytes::Shared(Arc::clone(&self.node)), range }
+    }
+}
+
 /// The state of a store as nodes.
 #[derive(Clone, Copy)]
 pub struct View<'s> {
@@ -149,17 +167,36 @@ impl<'s> View<'s> {
     /// O(d log n) for depth d: one engine lookup for each container in pages on the way.
     pub fn resolve(&self, path: &str) -> Result<Option<Slot<'s>>> {
         path::check(path)?;
-        let located = || {
-            let mut slot = self.root()?;
-            let mut key = Vec::with_capacity(64);
-            for segment in path::segments(path) {
-                if !self.enter(&mut slot, &segment, &mut key)? {
-                    return Ok(None);
-                }
+        self.root()
+            .and_then(|root| self.descend(root, path, 0, &mut None))
+            .map_err(|error| error.at(crate::path::Display(path)))
+    }
+
+    /// The node at a checked path, from the node at its first `from` bytes on; `None` when there is
+    /// none. The last container in pages that it leads through is noted in `large`.
+    ///
+    /// # Errors
+    /// As [`View::resolve`].
+    #[inline]
+    pub fn descend(
+        &self,
+        mut slot: Slot<'s>,
+        path: &str,
+        mut from: usize,
+        large: &mut Option<Waypoint>,
+    ) -> Result<Option<Slot<'s>>> {
+        let mut key = Vec::with_capacity(64);
+        for part in path::parts(&path[from..]) {
+            if node::is_paged(slot.encoded()) {
+                *large =
+                    Some(Waypoint { path_len: from, tree: slot.tree, node: slot.encoded().into() });
             }
-            Ok(Some(slot))
-        };
-        located().map_err(|error: Error| error.at(crate::path::Display(path)))
+            if !self.enter(&mut slot, &path::unescape(part), &mut key)? {
+                return Ok(None);
+            }
+            from += 1 + part.len();
+        }
+        Ok(Some(slot))
     }
 
     /// Moves `slot` to the member that a path segment names, followed into the tree it may refer

@@ -1,5 +1,7 @@
 //! Reading one state of a store.
 
+use std::sync::{Arc, Mutex};
+
 use spinney_core::backend::{self, Revision};
 use spinney_core::check::{Report, check_snapshot};
 use spinney_core::limits::KEY_LEN_MAX;
@@ -7,13 +9,46 @@ use spinney_core::node::{self, LongForm, Node};
 use spinney_core::path;
 use spinney_core::record::Head;
 use spinney_core::value::ValueBuilder;
-use spinney_core::view::{Cursor, Slot, View};
+use spinney_core::view::{Cursor, Slot, View, Waypoint};
 use spinney_core::{Container, Error, ErrorKind, Key, Result, Scalar, Value, Visitor};
 
 /// One consistent state of a store; it stays as it is while others write.
 pub struct Snapshot {
     snapshot: Box<dyn backend::Snapshot>,
     key_len_max: usize,
+    recent: Arc<Recent>,
+}
+
+/// The container in pages that the last read of a store led through.
+///
+/// Reads of its members in the same state begin there, and not at the root.
+#[derive(Default)]
+pub struct Recent(Mutex<Option<RecentWay>>);
+
+struct RecentWay {
+    /// Of which state it is known.
+    version: u64,
+    path: String,
+    waypoint: Waypoint,
+}
+
+impl Recent {
+    /// The container, when a path leads to a member of it or below.
+    #[inline]
+    fn on_the_way(&self, version: u64, path: &str) -> Option<Waypoint> {
+        // Whoever would wait for another thread reads from the root instead.
+        let way = self.0.try_lock().ok()?;
+        let way = way.as_ref().filter(|way| way.version == version)?;
+        let rest = path.strip_prefix(&*way.path)?;
+        rest.starts_with('/').then(|| way.waypoint.clone())
+    }
+
+    fn note(&self, version: u64, path: &str, waypoint: Waypoint) {
+        if let Ok(mut way) = self.0.try_lock() {
+            let path = path[..waypoint.path_len].to_owned();
+            *way = Some(RecentWay { version, path, waypoint });
+        }
+    }
 }
 
 /// The kind of a node.
@@ -61,8 +96,12 @@ pub struct Member {
 
 impl Snapshot {
     /// A snapshot over a backend's.
-    pub fn new(snapshot: Box<dyn backend::Snapshot>, key_len_max: usize) -> Snapshot {
-        Snapshot { snapshot, key_len_max }
+    pub fn new(
+        snapshot: Box<dyn backend::Snapshot>,
+        key_len_max: usize,
+        recent: Arc<Recent>,
+    ) -> Snapshot {
+        Snapshot { snapshot, key_len_max, recent }
     }
 
     /// The nodes of this state.
@@ -78,6 +117,25 @@ impl Snapshot {
         Ok(Head::load(&*self.snapshot, 0)?.map_or(0, |head| head.revision))
     }
 
+    /// The node at a path; `None` when there is none.
+    fn resolve(&self, path: &str) -> Result<Option<Slot<'_>>> {
+        let view = self.view();
+        let Some(version) = self.snapshot.version() else { return view.resolve(path) };
+        path::check(path)?;
+        let located = || match self.recent.on_the_way(version, path) {
+            Some(known) => view.descend(known.slot(), path, known.path_len, &mut None),
+            None => {
+                let mut large = None;
+                let found = view.descend(view.root()?, path, 0, &mut large)?;
+                if let Some(waypoint) = large {
+                    self.recent.note(version, path, waypoint);
+                }
+                Ok(found)
+            }
+        };
+        located().map_err(|error: Error| error.at(path::Display(path)))
+    }
+
     /// The value at a path with all below it; `None` when there is none.
     ///
     /// # Errors
@@ -86,7 +144,7 @@ impl Snapshot {
     /// # Complexity
     /// O(d log n) for depth d, and the size of the value.
     pub fn get(&self, path: &str) -> Result<Option<Value>> {
-        let Some(slot) = self.view().resolve(path)? else { return Ok(None) };
+        let Some(slot) = self.resolve(path)? else { return Ok(None) };
         match slot.read()?.node {
             Node::Scalar(scalar) => Ok(Some(scalar_value(scalar))),
             _ => {
@@ -112,7 +170,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`], and the visitor's.
     pub fn visit(&self, path: &str, visitor: &mut (impl Visitor + ?Sized)) -> Result<bool> {
-        match self.view().resolve(path)? {
+        match self.resolve(path)? {
             None => Ok(false),
             Some(slot) => self.walk(path, &slot, visitor).map(|()| true),
         }
@@ -124,7 +182,7 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn kind(&self, path: &str) -> Result<Option<NodeKind>> {
         let view = self.view();
-        let kind = view.resolve(path)?.map(|slot| kind_of(&view, &slot)).transpose();
+        let kind = self.resolve(path)?.map(|slot| kind_of(&view, &slot)).transpose();
         kind.map_err(|error| located(error, path))
     }
 
@@ -137,7 +195,7 @@ impl Snapshot {
     /// That of the path.
     pub fn count(&self, path: &str) -> Result<Option<u64>> {
         let view = self.view();
-        match view.resolve(path)? {
+        match self.resolve(path)? {
             None => Ok(None),
             Some(slot) => view.count(&slot).map_err(|error| located(error, path)),
         }
@@ -148,7 +206,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn meta(&self, path: &str) -> Result<Option<Vec<(String, String)>>> {
-        let Some(slot) = self.view().resolve(path)? else { return Ok(None) };
+        let Some(slot) = self.resolve(path)? else { return Ok(None) };
         let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let entries: Option<Vec<_>> =
             node::meta_entries(slot.read()?.meta).map(|entry| entry.map(own)).collect();
@@ -189,7 +247,7 @@ impl Snapshot {
         found: &mut dyn FnMut(Member) -> Result<()>,
     ) -> Result<bool> {
         let view = self.view();
-        let Some(slot) = view.resolve(path)? else { return Ok(false) };
+        let Some(slot) = self.resolve(path)? else { return Ok(false) };
         let from = cursor_from(&view, &slot, from)
             .map_err(|error| error.at(format_args!("list {}", path::Display(path))))?;
         let Some((mut cursor, mut position)) = from else {

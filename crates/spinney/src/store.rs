@@ -14,7 +14,7 @@ use spinney_core::{Error, ErrorKind, Memory, Result};
 
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Recent, Snapshot};
 
 /// Conflicts after which a write gives up.
 const CONFLICTS_MAX: u32 = 64;
@@ -118,6 +118,7 @@ impl OpenOptions {
                 janitor: Janitor::default(),
                 durability: self.durability,
                 scratch_dir,
+                recent: Arc::default(),
                 process: fastrand::u64(..),
                 commits: AtomicU64::new(0),
             }),
@@ -143,6 +144,7 @@ struct Shared {
     backend: Arc<dyn Backend>,
     durability: Durability,
     scratch_dir: Option<PathBuf>,
+    recent: Arc<Recent>,
     process: u64,
     commits: AtomicU64,
 }
@@ -173,7 +175,8 @@ impl Store {
     /// `Busy` when all reader slots of all processes are taken; those of the backend.
     pub fn read(&self) -> Result<Snapshot> {
         let key_len_max = self.shared.backend.capabilities().key_len_max;
-        Ok(Snapshot::new(self.shared.backend.snapshot()?, key_len_max))
+        let recent = Arc::clone(&self.shared.recent);
+        Ok(Snapshot::new(self.shared.backend.snapshot()?, key_len_max, recent))
     }
 
     /// Makes a change: all of it or, on any error, nothing. The closure runs again when another

@@ -309,6 +309,11 @@ impl<O: Send> Snapshot for EngineSnapshot<O> {
     }
 
     #[inline]
+    fn version(&self) -> Option<u64> {
+        Some(self.txn.id() as u64)
+    }
+
+    #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         if key.is_empty() {
             return Ok(None);
