@@ -2,9 +2,10 @@
 
 use crate::diff::{Diff, Op, What};
 use crate::error::{Error, Result};
+use crate::inline::{Frames, Visited};
 use crate::key::Key;
-use crate::node::{self, Node};
-use crate::page::{self, Entry, Page};
+use crate::node;
+use crate::page::{self, Entry};
 use crate::view::{Slot, View};
 use crate::visit::{Container, Scalar, Visitor};
 
@@ -41,46 +42,20 @@ impl Contained<'_> {
     /// # Errors
     /// `Unsupported` when it refers to something outside; `Corrupted` when it does not read.
     pub fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
-        let bad = || Error::corrupted("a node in a diff does not read");
-        let mut stack: Vec<(Page<'_>, usize)> = Vec::new();
-        let mut next = Some(self.0);
-        let mut key = Vec::new();
-        loop {
-            if let Some(encoded) = next.take() {
-                let annotated = node::read(encoded).ok_or_else(bad)?;
-                for entry in node::meta_entries(annotated.meta) {
-                    let (name, value) = entry.ok_or_else(bad)?;
-                    visitor.meta(name, value)?;
-                }
-                match annotated.node {
-                    Node::Scalar(scalar) => visitor.scalar(scalar)?,
-                    Node::Inline(container, body) => {
-                        visitor.open(container)?;
-                        stack.push((Page::parse(container, body).ok_or_else(bad)?, 0));
-                    }
-                    Node::Long(_) | Node::Paged(..) | Node::Tree(_) => {
-                        return Err(Error::unsupported(
-                            "the diff holds a container by reference; expand it first",
-                        ));
-                    }
-                }
+        let mut frames = Frames::default();
+        let mut visited = || match frames.enter(self.0, self.0, visitor)? {
+            Visited::Scalar => Ok(None),
+            Visited::Elsewhere(reference) => Ok(Some(reference)),
+            Visited::Opened => match frames.visit(0, self.0, visitor)? {
+                None => visitor.close().map(|()| None),
+                elsewhere => Ok(elsewhere),
+            },
+        };
+        match visited()? {
+            None => Ok(()),
+            Some(_) => {
+                Err(Error::unsupported("the diff holds a container by reference; expand it first"))
             }
-            let Some((page, index)) = stack.last_mut() else { return Ok(()) };
-            if *index == page.count() {
-                visitor.close()?;
-                stack.pop();
-                continue;
-            }
-            match page.layout.container {
-                Container::List => visitor.element(page.element(*index).ok_or_else(bad)?.0),
-                Container::Map => {
-                    key.clear();
-                    page.key_into(*index, &mut key).ok_or_else(bad)?;
-                    visitor.key(Key::decode(&key).ok_or_else(bad)?)?;
-                }
-            }
-            next = Some(page.value(*index).ok_or_else(bad)?);
-            *index += 1;
         }
     }
 }

@@ -17,6 +17,8 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use crate::error::{Error, Result};
+
 const ZERO: u8 = 0x0a;
 const ESCAPE: u8 = 0x13;
 
@@ -94,37 +96,77 @@ impl<'a> Key<'a> {
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Option<Key<'a>> {
         let (&first, rest) = bytes.split_first()?;
-        let key = match first {
-            ESCAPE => {
-                if rest.first().is_some_and(|&byte| byte > ESCAPE) {
-                    return None;
-                }
-                Key::Text(std::str::from_utf8(rest).ok()?)
-            }
-            ZERO if rest.is_empty() => Key::Int(0),
-            0x0b..=0x12 if rest.len() == (first - ZERO) as usize => {
-                let mut wide = [0; 8];
-                wide[8 - rest.len()..].copy_from_slice(rest);
-                Key::Int(i64::try_from(u64::from_be_bytes(wide)).ok()?)
-            }
-            0x02..=0x09 if rest.len() == (ZERO - first) as usize => {
-                let mut wide = [0xff; 8];
-                wide[8 - rest.len()..].copy_from_slice(rest);
-                Key::Int(i64::from_be_bytes(wide))
-            }
+        let text = match first {
+            0x02..ESCAPE => return integer(first, rest).map(Key::Int),
+            ESCAPE if rest.first().is_none_or(|&byte| byte <= ESCAPE) => rest,
             b'-' | b'0'..=b'9' if canonical_integer(bytes).is_some() => return None,
-            0x14.. => return Some(Key::Text(std::str::from_utf8(bytes).ok()?)),
+            0x14.. => bytes,
             _ => return None,
         };
-        let canonical = match key {
-            Key::Int(_) => {
-                let mut again = Vec::with_capacity(9);
-                key.encode(&mut again);
-                again == bytes
-            }
-            Key::Text(_) => true,
-        };
-        canonical.then_some(key)
+        Some(Key::Text(std::str::from_utf8(text).ok()?))
+    }
+}
+
+/// An encoded key as a page holds it: what all keys of the page start with, and the rest.
+///
+/// Nobody has looked yet whether it is one that [`Key::encode`] writes.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredKey<'a> {
+    /// The beginning.
+    pub prefix: &'a [u8],
+    /// The rest.
+    pub suffix: &'a [u8],
+}
+
+/// What a stored key is.
+pub enum StoredKeyForm<'a> {
+    /// A canonical integer.
+    Int(i64),
+    /// The text, in two pieces.
+    Text(&'a [u8], &'a [u8]),
+}
+
+impl<'a> StoredKey<'a> {
+    /// The bytes in one piece.
+    #[inline]
+    pub(crate) fn bytes(&self) -> Cow<'a, [u8]> {
+        match self.prefix {
+            [] => Cow::Borrowed(self.suffix),
+            prefix => Cow::Owned([prefix, self.suffix].concat()),
+        }
+    }
+
+    /// The bytes in one piece, known to be what [`Key::encode`] writes.
+    ///
+    /// # Errors
+    /// `Corrupted` when they are not.
+    #[inline]
+    pub fn check(&self) -> Result<Cow<'a, [u8]>> {
+        let bytes = self.bytes();
+        match Key::decode(&bytes) {
+            Some(_) => Ok(bytes),
+            None => Err(not_a_key()),
+        }
+    }
+
+    /// The integer or the text, for those that only copy it; that it is UTF-8 is not checked.
+    ///
+    /// # Errors
+    /// `Corrupted` when it is neither.
+    #[inline(always)]
+    pub fn form(&self) -> Result<StoredKeyForm<'a>> {
+        let StoredKey { prefix, suffix } = *self;
+        match prefix.first().or(suffix.first()) {
+            Some(0x14..) => Ok(StoredKeyForm::Text(prefix, suffix)),
+            Some(&ESCAPE) => Ok(match prefix.split_first() {
+                Some((_, prefix)) => StoredKeyForm::Text(prefix, suffix),
+                None => StoredKeyForm::Text(prefix, &suffix[1..]),
+            }),
+            _ => match Key::decode(&self.bytes()) {
+                Some(Key::Int(value)) => Ok(StoredKeyForm::Int(value)),
+                _ => Err(not_a_key()),
+            },
+        }
     }
 }
 
@@ -145,6 +187,30 @@ pub fn compare(a: &str, b: &str) -> Ordering {
         (None, Some(_)) => Ordering::Greater,
         (None, None) => a.as_bytes().cmp(b.as_bytes()),
     }
+}
+
+#[cold]
+pub(crate) fn not_a_key() -> Error {
+    Error::corrupted("a stored key does not read; run `check` to find what is damaged")
+}
+
+/// The integer whose encoding starts with `first`; `None` unless it has the fewest bytes.
+#[inline]
+fn integer(first: u8, rest: &[u8]) -> Option<i64> {
+    if rest.len() != usize::from(first.abs_diff(ZERO)) {
+        return None;
+    }
+    let sign = if first < ZERO { 0xff } else { 0 };
+    let mut wide = [sign; 8];
+    wide[8 - rest.len()..].copy_from_slice(rest);
+    let value = i64::from_be_bytes(wide);
+    let fewest = match rest {
+        [] => true,
+        // -1 has no shorter form.
+        [_] if first < ZERO => true,
+        rest => rest[0] != sign,
+    };
+    (fewest && (value < 0) == (first < ZERO)).then_some(value)
 }
 
 /// The value of a text that is `0` or `-?[1-9][0-9]*` within i64.

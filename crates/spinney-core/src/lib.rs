@@ -14,6 +14,7 @@ pub mod edit;
 pub mod error;
 pub mod expand;
 pub mod fill;
+pub mod inline;
 pub mod key;
 pub mod layout;
 pub mod limits;

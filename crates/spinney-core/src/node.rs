@@ -3,9 +3,10 @@
 //! Scalars and small containers hold their content; large ones hold the id under which it lies.
 
 use crate::backend::TreeId;
+use crate::error::Result;
 use crate::number::{Decimal, Num};
 use crate::varint;
-use crate::visit::{Container, Scalar, Text};
+use crate::visit::{Container, Scalar, StoredText, Text, Visitor};
 
 const NULL: u8 = 0x00;
 const FALSE: u8 = 0x01;
@@ -137,16 +138,11 @@ fn read_plain(bytes: &[u8]) -> Option<Node<'_>> {
         return read_scalar(bytes).map(Node::Scalar);
     }
     let (&tag, rest) = bytes.split_first()?;
+    if let Some((container, body)) = inline_body(bytes) {
+        return Some(Node::Inline(container, body));
+    }
     let mut at = 0;
     let node = match tag {
-        SHORT_MAP..SHORT_LIST if rest.len() == usize::from(tag - SHORT_MAP) => {
-            return Some(Node::Inline(Container::Map, rest));
-        }
-        SHORT_LIST..=0xff if rest.len() == usize::from(tag - SHORT_LIST) => {
-            return Some(Node::Inline(Container::List, rest));
-        }
-        INLINE_MAP => Node::Inline(Container::Map, varint::read_bytes(rest, &mut at)?),
-        INLINE_LIST => Node::Inline(Container::List, varint::read_bytes(rest, &mut at)?),
         PAGED_MAP => Node::Paged(Container::Map, varint::read(rest, &mut at)?),
         PAGED_LIST => Node::Paged(Container::List, varint::read(rest, &mut at)?),
         TREE => Node::Tree(TreeId::try_from(varint::read(rest, &mut at)?).ok()?),
@@ -178,13 +174,7 @@ pub fn read_scalar(bytes: &[u8]) -> Option<Scalar<'_>> {
         SMALL_INT..SHORT_STRING if sized(0) => {
             Some(Scalar::Number(Num::Int(i64::from(tag - SMALL_INT))))
         }
-        DECIMAL..0x30 => {
-            let (&scale, mantissa) = rest.split_first()?;
-            let mantissa = read_le(mantissa, usize::from(tag & 7) + 1)?;
-            let negative = tag >= NEGATIVE_DECIMAL;
-            let decimal = Decimal { negative, mantissa, scale };
-            (scale > 0).then_some(Scalar::Number(Num::Decimal(decimal)))
-        }
+        DECIMAL..0x30 => decimal(tag, rest).map(|decimal| Scalar::Number(Num::Decimal(decimal))),
         INT..DECIMAL => {
             let magnitude = read_le(rest, usize::from(tag & 7) + 1)?;
             Some(Scalar::Number(match i64::try_from(magnitude) {
@@ -207,6 +197,61 @@ pub fn read_scalar(bytes: &[u8]) -> Option<Scalar<'_>> {
         }
         _ => None,
     }
+}
+
+/// Hands a scalar in place to a visitor; `None` when the bytes are none, or not exactly one.
+///
+/// Each form has a call of its own, so that a visitor that is inlined needs not tell them apart again.
+#[inline(always)]
+pub fn visit_scalar(bytes: &[u8], visitor: &mut (impl Visitor + ?Sized)) -> Option<Result<()>> {
+    let (&tag, rest) = bytes.split_first()?;
+    Some(match tag {
+        SHORT_STRING..SHORT_MAP if rest.len() == usize::from(tag - SHORT_STRING) => {
+            visitor.stored_text(StoredText { bytes: rest, plain: true })
+        }
+        SMALL_INT..SHORT_STRING if rest.is_empty() => {
+            visitor.scalar(Scalar::Number(Num::Int(i64::from(tag - SMALL_INT))))
+        }
+        STRING_PLAIN | STRING_ESCAPED => {
+            let mut at = 0;
+            let text = varint::read_bytes(rest, &mut at).filter(|_| at == rest.len())?;
+            visitor.stored_text(StoredText { bytes: text, plain: tag == STRING_PLAIN })
+        }
+        INT..NEGATIVE_INT => match i64::try_from(read_le(rest, usize::from(tag & 7) + 1)?) {
+            Ok(value) => visitor.scalar(Scalar::Number(Num::Int(value))),
+            Err(_) => visitor.scalar(read_scalar(bytes)?),
+        },
+        DECIMAL..0x30 => visitor.scalar(Scalar::Number(Num::Decimal(decimal(tag, rest)?))),
+        _ if is_scalar(bytes) => visitor.scalar(read_scalar(bytes)?),
+        _ => return None,
+    })
+}
+
+/// The body of a container in place without metadata; `None` for any other node.
+#[inline(always)]
+pub fn inline_body(bytes: &[u8]) -> Option<(Container, &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    match tag {
+        SHORT_MAP..SHORT_LIST if rest.len() == usize::from(tag - SHORT_MAP) => {
+            Some((Container::Map, rest))
+        }
+        SHORT_LIST.. if rest.len() == usize::from(tag - SHORT_LIST) => {
+            Some((Container::List, rest))
+        }
+        INLINE_MAP | INLINE_LIST => {
+            let mut at = 0;
+            let body = varint::read_bytes(rest, &mut at).filter(|_| at == rest.len())?;
+            Some((if tag == INLINE_MAP { Container::Map } else { Container::List }, body))
+        }
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn decimal(tag: u8, rest: &[u8]) -> Option<Decimal> {
+    let (&scale, mantissa) = rest.split_first()?;
+    let mantissa = read_le(mantissa, usize::from(tag & 7) + 1)?;
+    (scale > 0).then_some(Decimal { negative: tag >= NEGATIVE_DECIMAL, mantissa, scale })
 }
 
 #[inline]

@@ -32,13 +32,14 @@ pub struct Layout {
     pub container: Container,
     /// Number of entries.
     pub count: usize,
-    next_id: Option<u64>,
     first_id: u64,
     // Bodies are at most 4 GiB, as their offsets are.
     prefix_at: u32,
     prefix_len: u32,
     offsets_at: u32,
     entries_at: u32,
+    /// Where the next id is stored; 0 where it is not.
+    next_id_at: u32,
     width: u8,
     explicit_ids: bool,
 }
@@ -60,7 +61,7 @@ impl<'a> Page<'a> {
             count: 0,
             prefix_at: 0,
             prefix_len: 0,
-            next_id: None,
+            next_id_at: 0,
             explicit_ids: false,
             first_id: 0,
             width: 1,
@@ -86,7 +87,8 @@ impl<'a> Page<'a> {
             layout.first_id = varint::read(body, &mut at)?;
         }
         if flags & HAS_NEXT_ID != 0 {
-            layout.next_id = Some(varint::read(body, &mut at)?);
+            layout.next_id_at = at as u32;
+            varint::read(body, &mut at)?;
         }
         let offsets_len = layout.count.saturating_sub(1).checked_mul(usize::from(layout.width))?;
         let entries_at = at.checked_add(offsets_len).filter(|&at| at <= body.len())?;
@@ -236,10 +238,10 @@ impl<'a> Page<'a> {
     /// The id that a new element gets: stored, or one above the largest.
     pub fn next_id_or_derived(&self) -> Option<u64> {
         let Layout { count, first_id, .. } = self.layout;
-        match self.layout.next_id {
-            Some(id) => Some(id),
-            None if !self.layout.explicit_ids => first_id.checked_add(count as u64),
-            None => {
+        match self.layout.next_id_at {
+            at @ 1.. => varint::read(self.body, &mut (at as usize)),
+            0 if !self.layout.explicit_ids => first_id.checked_add(count as u64),
+            0 => {
                 let mut next = 0;
                 for index in 0..count {
                     next = next.max(self.element(index)?.0.checked_add(1)?);
@@ -275,6 +277,10 @@ impl<'a> Iterator for Entries<'_, 'a> {
             let mut at = 0;
             match layout.container {
                 Container::Map => {
+                    // Nearly all lengths take one byte.
+                    if let Some((&len @ ..0x80, rest)) = raw.split_first() {
+                        return rest.split_at_checked(len.into()).map(|(key, rest)| (key, 0, rest));
+                    }
                     let suffix = varint::read_bytes(raw, &mut at)?;
                     Some((suffix, 0, &raw[at..]))
                 }

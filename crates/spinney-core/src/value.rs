@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{Key, StoredKey};
 use crate::number::Number;
 use crate::visit::{Container, Scalar, Text, Visitor};
 
@@ -299,9 +300,9 @@ impl ValueBuilder {
             Some((Value::List(list), _)) => list.push(value),
             Some((Value::Map(map), _)) => {
                 let key = self.key.take().expect("a key comes before each member");
-                if let Some(old) = map.0.insert(key.clone(), value) {
-                    drop(old);
-                    return Err(duplicate_key(decoded(&key)));
+                match map.0.entry(key) {
+                    Entry::Vacant(place) => _ = place.insert(value),
+                    Entry::Occupied(old) => return Err(duplicate_key(decoded(old.key()))),
                 }
             }
             Some(_) => unreachable!("only containers are open"),
@@ -330,6 +331,11 @@ impl Visitor for ValueBuilder {
         let mut bytes = Vec::new();
         key.encode(&mut bytes);
         self.key = Some(bytes.into_boxed_slice());
+        Ok(())
+    }
+
+    fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
+        self.key = Some(key.check()?.into());
         Ok(())
     }
 

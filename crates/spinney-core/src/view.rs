@@ -10,9 +10,9 @@ use std::sync::Arc;
 use crate::backend::{Direction, Records, Snapshot, TreeId};
 use crate::counts::CountTree;
 use crate::error::{Error, Result};
+use crate::inline::{damaged_node, damaged_page, range_in};
 use crate::key::Key;
 use crate::layout::{RecordKind, prefix};
-use crate::limits::DEPTH_MAX;
 use crate::node::{self, Annotated, Long, LongForm, Node};
 use crate::page::{Layout, Page};
 use crate::path;
@@ -21,6 +21,8 @@ use crate::record::{ContainerHead, Head, damaged, unseal};
 use crate::separator;
 use crate::varint;
 use crate::visit::{Container, Scalar, Text, Visitor};
+
+mod walk;
 
 /// Bytes of a record, borrowed from the snapshot or shared; cheap to clone.
 #[derive(Clone, Debug)]
@@ -98,16 +100,6 @@ impl<'s> Slot<'s> {
 enum Place {
     Inline(usize),
     Paged(u64),
-}
-
-#[cold]
-fn damaged_node() -> Error {
-    Error::corrupted("a stored node does not read; run `check` to find what is damaged")
-}
-
-#[cold]
-fn damaged_page() -> Error {
-    Error::corrupted("a stored page does not read; run `check` to find what is damaged")
 }
 
 /// A container in pages that a path leads through.
@@ -229,11 +221,14 @@ impl<'s> View<'s> {
         if node::may_be_tree(slot.encoded())
             && let Node::Tree(tree) = slot.read()?.node
         {
-            *slot = self
-                .tree_root(tree)?
-                .ok_or_else(|| Error::corrupted(format!("the root of tree {tree} is missing")))?;
+            *slot = self.existing_root(tree)?;
         }
         Ok(())
+    }
+
+    fn existing_root(&self, tree: TreeId) -> Result<Slot<'s>> {
+        self.tree_root(tree)?
+            .ok_or_else(|| Error::corrupted(format!("the root of tree {tree} is missing")))
     }
 
     /// Moves `slot` to the value of an encoded key in a map; false in any other node.
@@ -379,6 +374,11 @@ impl<'s> View<'s> {
         })
     }
 
+    fn pages(&self, tree: TreeId, id: u64, from: Bound<&[u8]>) -> Result<Records<'s>> {
+        let end = prefix(tree, RecordKind::Page, id + 1);
+        self.snapshot.range((from, Bound::Excluded(&end)), Direction::Forward)
+    }
+
     fn paged_cursor(
         &self,
         tree: TreeId,
@@ -386,8 +386,7 @@ impl<'s> View<'s> {
         id: u64,
         from: Bound<&[u8]>,
     ) -> Result<Cursor<'s>> {
-        let end = prefix(tree, RecordKind::Page, id + 1);
-        let pages = self.snapshot.range((from, Bound::Excluded(&end)), Direction::Forward)?;
+        let pages = self.pages(tree, id, from)?;
         let empty = Page::parse(container, &[]).expect("the empty body parses").layout;
         Ok(Cursor {
             tree,
@@ -459,171 +458,12 @@ impl<'s> View<'s> {
             _ => Ok(None),
         }
     }
-
-    /// Drives `visitor` over a node and all below it, in order.
-    ///
-    /// # Errors
-    /// `Corrupted` naming the path of the damage below `slot`; whatever the visitor returns.
-    pub fn walk(&self, slot: &Slot<'s>, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
-        let mut stack: Vec<Cursor<'s>> = Vec::new();
-        let walked = self.walk_with(slot, visitor, &mut stack);
-        walked.map_err(|error| match error.kind() {
-            crate::ErrorKind::Corrupted => error.at(format_args!("at {} below it", trail(&stack))),
-            _ => error,
-        })
-    }
-
-    fn walk_with(
-        &self,
-        slot: &Slot<'s>,
-        visitor: &mut (impl Visitor + ?Sized),
-        stack: &mut Vec<Cursor<'s>>,
-    ) -> Result<()> {
-        let mut key = Vec::new();
-        if let Some(cursor) = self.visit_node(slot, visitor)? {
-            stack.push(cursor);
-        }
-        'containers: while let Some(cursor) = stack.last_mut() {
-            if !cursor.has_more()? {
-                visitor.close()?;
-                stack.pop();
-                continue;
-            }
-            let page = Page::with_layout(cursor.layout, &cursor.bytes[cursor.body.clone()]);
-            loop {
-                cursor.index = visit_scalars(&page, cursor.index, visitor, &mut key)?;
-                if cursor.index == page.count() {
-                    continue 'containers;
-                }
-                let (suffix, id, encoded) = page.entry(cursor.index).ok_or_else(damaged_page)?;
-                visit_place(&page, suffix, id, visitor, &mut key)?;
-                cursor.index += 1;
-                let below = match node::read(encoded).ok_or_else(damaged_node)? {
-                    Annotated { meta: [], node: Node::Inline(container, body) } => {
-                        visitor.open(container)?;
-                        let inner = Page::parse(container, body).ok_or_else(damaged_page)?;
-                        // Most small containers hold only scalars: they need no cursor.
-                        let index = visit_scalars(&inner, 0, visitor, &mut key)?;
-                        if index == inner.count() {
-                            visitor.close()?;
-                            continue;
-                        }
-                        Some(Cursor {
-                            tree: cursor.tree,
-                            container,
-                            body: range_in(&cursor.bytes, body),
-                            bytes: cursor.bytes.clone(),
-                            layout: inner.layout,
-                            index,
-                            pages: None,
-                        })
-                    }
-                    _ => self.visit_node(&cursor.slot()?, visitor)?,
-                };
-                if let Some(below) = below {
-                    if stack.len() >= 2 * DEPTH_MAX {
-                        return Err(Error::corrupted("the tree is deeper than it can be"));
-                    }
-                    stack.push(below);
-                    continue 'containers;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Calls the visitor for one node; a container is opened and its cursor returned.
-    fn visit_node(
-        &self,
-        slot: &Slot<'s>,
-        visitor: &mut (impl Visitor + ?Sized),
-    ) -> Result<Option<Cursor<'s>>> {
-        let Annotated { meta, node } = slot.read()?;
-        for entry in node::meta_entries(meta) {
-            let (name, value) = entry.ok_or_else(damaged_node)?;
-            visitor.meta(name, value)?;
-        }
-        match node {
-            Node::Scalar(scalar) => visitor.scalar(scalar).map(|()| None),
-            Node::Long(long) => self.visit_long(slot.tree, long, visitor).map(|()| None),
-            Node::Tree(_) => {
-                let mut root = slot.clone();
-                self.follow(&mut root)?;
-                match root.read()?.node {
-                    Node::Tree(_) => Err(Error::corrupted("a tree's root refers to a tree")),
-                    _ => self.visit_node(&root, visitor),
-                }
-            }
-            Node::Inline(container, _) | Node::Paged(container, _) => {
-                visitor.open(container)?;
-                self.cursor(slot)
-            }
-        }
-    }
-}
-
-/// Visits the entries of a page from an index on as long as they are scalars in place; returns the
-/// index of the first that is not.
-#[inline(always)]
-fn visit_scalars(
-    page: &Page<'_>,
-    from: usize,
-    visitor: &mut (impl Visitor + ?Sized),
-    key: &mut Vec<u8>,
-) -> Result<usize> {
-    let mut index = from;
-    for entry in page.entries_from(from) {
-        let (suffix, id, encoded) = entry.ok_or_else(damaged_page)?;
-        if !node::is_scalar(encoded) {
-            return Ok(index);
-        }
-        visit_place(page, suffix, id, visitor, key)?;
-        visitor.scalar(node::read_scalar(encoded).ok_or_else(damaged_node)?)?;
-        index += 1;
-    }
-    Ok(index)
-}
-
-/// Tells the visitor the key or the id of the member that follows.
-#[inline(always)]
-fn visit_place(
-    page: &Page<'_>,
-    suffix: &[u8],
-    id: u64,
-    visitor: &mut (impl Visitor + ?Sized),
-    key: &mut Vec<u8>,
-) -> Result<()> {
-    match page.layout.container {
-        Container::Map => visitor.key(whole_key(page, suffix, key)?)?,
-        Container::List if visitor.wants_element_ids() => visitor.element(id),
-        Container::List => {}
-    }
-    Ok(())
 }
 
 /// The count tree of a list in pages.
 pub fn open_counts(tree: TreeId, id: u64, head: &ContainerHead) -> Result<CountTree> {
     CountTree::open(tree, id, head.height, &head.counts)
         .ok_or_else(|| damaged(&ContainerHead::key(tree, id), "its counts do not read"))
-}
-
-/// Where `part`, a slice of `bytes`, lies in it.
-#[inline]
-fn range_in(bytes: &[u8], part: &[u8]) -> Range<usize> {
-    let start = part.as_ptr() as usize - bytes.as_ptr() as usize;
-    start..start + part.len()
-}
-
-/// The path that a stack of cursors stands at.
-fn trail(stack: &[Cursor<'_>]) -> crate::Path {
-    let mut path = crate::Path::root();
-    for cursor in stack {
-        match cursor.segment() {
-            Some(segment) => path.push(&segment),
-            None => break,
-        }
-    }
-    path
 }
 
 /// A page record, checked and taken apart.
@@ -773,17 +613,5 @@ impl<'s> Cursor<'s> {
     /// What it runs over.
     pub fn container(&self) -> Container {
         self.container
-    }
-
-    /// The path segment that it stands at, for errors; a position only where it is cheap to know.
-    fn segment(&self) -> Option<String> {
-        if self.index == 0 || self.index > self.layout.count {
-            return None;
-        }
-        match self.container {
-            Container::Map => Some(self.key(&mut Vec::new()).ok()?.to_string()),
-            Container::List if self.pages.is_none() => Some((self.index - 1).to_string()),
-            Container::List => Some(format!("(element id {})", self.id().ok()?)),
-        }
     }
 }

@@ -3,8 +3,8 @@
 //! Whoever reads a tree drives a [`Visitor`]; whoever makes one implements it. Nothing here knows
 //! where the tree comes from or goes to.
 
-use crate::error::Result;
-use crate::key::Key;
+use crate::error::{Error, Result};
+use crate::key::{Key, StoredKey, not_a_key};
 use crate::number::Num;
 
 /// The two kinds of container.
@@ -30,6 +30,34 @@ impl<'a> Text<'a> {
     pub fn new(text: &'a str) -> Text<'a> {
         Text { text, plain: !text.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') }
     }
+}
+
+/// The bytes of a stored text that nobody has looked at yet.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredText<'a> {
+    /// The bytes; UTF-8 unless they are damaged.
+    pub bytes: &'a [u8],
+    /// As in [`Text`]; the writer of the page has looked.
+    pub plain: bool,
+}
+
+impl<'a> StoredText<'a> {
+    /// The text.
+    ///
+    /// # Errors
+    /// `Corrupted` when it is not UTF-8.
+    #[inline]
+    pub fn check(self) -> Result<Text<'a>> {
+        match std::str::from_utf8(self.bytes) {
+            Ok(text) => Ok(Text { text, plain: self.plain }),
+            Err(_) => Err(not_utf8()),
+        }
+    }
+}
+
+#[cold]
+fn not_utf8() -> Error {
+    Error::corrupted("a stored text is not UTF-8; run `check` to find what is damaged")
 }
 
 /// A value that is not a container.
@@ -63,6 +91,18 @@ pub trait Visitor {
     fn close(&mut self) -> Result<()>;
     /// One metadata entry of the value that follows.
     fn meta(&mut self, name: &str, value: &str) -> Result<()>;
+
+    /// As [`Visitor::key`], straight from a page: a receiver that copies keys need not decode them.
+    #[inline]
+    fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
+        self.key(Key::decode(&key.bytes()).ok_or_else(not_a_key)?)
+    }
+    /// As [`Visitor::scalar`], with a text straight from a page: a receiver that copies texts can
+    /// check that they are UTF-8 all at once.
+    #[inline]
+    fn stored_text(&mut self, text: StoredText<'_>) -> Result<()> {
+        self.scalar(Scalar::String(text.check()?))
+    }
 
     /// Whether the receiver wants [`Visitor::element`] calls.
     #[inline]

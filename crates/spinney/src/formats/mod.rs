@@ -10,8 +10,10 @@
 //! buffer of 64 KiB, however long the text is.
 
 mod base64;
+mod buffer;
 mod digits;
 mod json5;
+mod numerals;
 mod quote;
 mod reader;
 mod scan;

@@ -1,23 +1,14 @@
 //! Texts go into JSON strings: copied when they need no escaping, else escaped.
 
 use super::Dialect;
-use super::scan::{is_plain, is_special, specials};
+use super::scan::{is_special, specials};
 use super::unescape::unescape;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Appends a text that may need escaping.
-#[inline(always)]
-pub(super) fn checked(text: &str, out: &mut Vec<u8>) {
-    match is_plain(text) {
-        true => out.extend_from_slice(text.as_bytes()),
-        false => escape(text, out),
-    }
-}
-
 /// Appends a text and escapes what must be.
-pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text.as_bytes();
+pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
+    let mut rest = text;
     loop {
         let plain_len = plain_len(rest);
         out.extend_from_slice(&rest[..plain_len]);
@@ -73,7 +64,7 @@ mod tests {
         for from in 0..40 {
             let text = &text[from..];
             let mut out = Vec::new();
-            escape(text, &mut out);
+            escape(text.as_bytes(), &mut out);
             let expected = serde_json::to_string(text).expect("prints");
             assert_eq!(format!("\"{}\"", String::from_utf8_lossy(&out)), expected);
         }

@@ -19,6 +19,12 @@ pub(super) fn specials(word: u64, quote: u8) -> u64 {
     (quotes | escapes | controls) & !word & HIGH
 }
 
+/// A word of fewer than eight bytes, with spaces behind them.
+#[inline(always)]
+pub(super) fn pad(word: u64, len: usize) -> u64 {
+    word | SPACES << (8 * len)
+}
+
 #[inline(always)]
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))

@@ -4,11 +4,15 @@
 
 use std::fmt;
 use std::io::Write;
+use std::ops::Range;
 
-use spinney_core::{Container, Error, Key, Path, Result, Scalar, Text, Value, Visitor};
+use spinney_core::key::{StoredKey, StoredKeyForm};
+use spinney_core::visit::StoredText;
+use spinney_core::{Container, Error, Key, Num, Path, Result, Scalar, Text, Value, Visitor};
 
+use super::buffer::{self, Buffer, SHORT};
 use super::tagged::{BYTES, META, PREFIX, VALUE};
-use super::{base64, quote};
+use super::{base64, numerals, quote};
 
 /// The buffer goes to the output when it holds this much.
 const FLUSH_LEN: usize = 64 * 1024;
@@ -47,7 +51,7 @@ pub enum Fidelity {
 /// all others stand as they are. Numbers keep their texts.
 pub struct JsonWriter<W> {
     out: W,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     layout: Layout,
     fidelity: Fidelity,
     /// Where the value stands, for errors.
@@ -59,11 +63,13 @@ pub struct JsonWriter<W> {
     needs_comma: bool,
     /// Whether metadata of the next value has begun.
     in_meta: bool,
+    /// Whether the buffer holds bytes that were not checked to be UTF-8.
+    unchecked: bool,
     /// Members begun in the innermost container.
     count: u64,
     /// Where the last key stands in `buffer`, between its quotes.
-    key: std::ops::Range<usize>,
-    /// The keys of the maps on the way, as printed; only kept for [`Fidelity::Refuse`].
+    key: Range<usize>,
+    /// The keys of `open` that are no longer in the buffer, as printed.
     keys: Vec<u8>,
 }
 
@@ -71,9 +77,12 @@ struct Open {
     container: Container,
     /// Whether a form must be closed behind it.
     wrapped: bool,
-    /// What `count` and the length of `keys` were outside.
+    /// What `count` was outside.
     outer_count: u64,
-    outer_keys_len: usize,
+    /// Where its key stands, as printed; only kept for [`Fidelity::Refuse`].
+    key: Range<usize>,
+    /// Whether that is in `keys` and not in the buffer.
+    key_moved: bool,
 }
 
 /// Prints a value into a text of its own.
@@ -91,7 +100,7 @@ impl<W: Write> JsonWriter<W> {
     pub fn new(out: W, layout: Layout, fidelity: Fidelity) -> Self {
         JsonWriter {
             out,
-            buffer: Vec::with_capacity(FLUSH_LEN + FLUSH_LEN / 4),
+            buffer: Buffer::with_capacity(FLUSH_LEN + FLUSH_LEN / 4),
             layout,
             fidelity,
             base: Path::root(),
@@ -99,6 +108,7 @@ impl<W: Write> JsonWriter<W> {
             within: Container::Map,
             needs_comma: false,
             in_meta: false,
+            unchecked: false,
             count: 0,
             key: 0..0,
             keys: Vec::new(),
@@ -114,7 +124,7 @@ impl<W: Write> JsonWriter<W> {
     /// Writes out what is buffered and gives `out` back. No line feed is added.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`; `Corrupted` when a stored text or key was not UTF-8.
     pub fn finish(mut self) -> Result<W> {
         self.flush()?;
         self.out.flush().map_err(cannot_write)?;
@@ -123,8 +133,20 @@ impl<W: Write> JsonWriter<W> {
 
     #[cold]
     fn flush(&mut self) -> Result<()> {
-        self.out.write_all(&self.buffer).map_err(cannot_write)?;
+        let text = self.buffer.as_slice();
+        // The buffer holds whole texts, so it is UTF-8 when each of them is: one look at all of
+        // them costs less than one at each.
+        if self.unchecked && std::str::from_utf8(text).is_err() {
+            return Err(Error::corrupted("a stored text before this place is not UTF-8"));
+        }
+        for open in self.open.iter_mut().filter(|open| !open.key_moved) {
+            let start = self.keys.len();
+            self.keys.extend_from_slice(&text[open.key.clone()]);
+            (open.key, open.key_moved) = (start..self.keys.len(), true);
+        }
+        self.out.write_all(text).map_err(cannot_write)?;
         self.buffer.clear();
+        self.unchecked = false;
         Ok(())
     }
 
@@ -132,9 +154,8 @@ impl<W: Write> JsonWriter<W> {
     #[inline(always)]
     fn begin_member(&mut self) {
         self.count += 1;
-        if self.needs_comma {
-            self.buffer.push(b',');
-        }
+        self.buffer.spare()[0] = b',';
+        self.buffer.advance(usize::from(self.needs_comma));
         if self.layout == Layout::Pretty {
             self.new_line();
         }
@@ -161,25 +182,91 @@ impl<W: Write> JsonWriter<W> {
 
     fn new_line(&mut self) {
         self.buffer.push(b'\n');
-        let len = self.buffer.len() + 2 * self.open.len();
-        self.buffer.resize(len, b' ');
+        self.buffer.fill(2 * self.open.len(), b' ');
+    }
+
+    /// Prints the key of a member, in two pieces.
+    #[inline(always)]
+    fn member(&mut self, first: &[u8], rest: &[u8]) {
+        if self.layout == Layout::Pretty
+            || self.fidelity == Fidelity::Tagged
+            || first.len() > SHORT
+            || rest.len() > SHORT
+        {
+            return self.unusual_member(first, rest);
+        }
+        let comma = usize::from(self.needs_comma);
+        let spare = self.buffer.spare();
+        spare[0] = b',';
+        spare[comma] = b'"';
+        let start = comma + 1;
+        let mut end = start + first.len();
+        let mut escaped = !first.is_empty() && buffer::put(first, spare, start);
+        escaped |= buffer::put(rest, spare, end);
+        if escaped {
+            return self.unusual_member(first, rest);
+        }
+        end += rest.len();
+        spare[end] = b'"';
+        spare[end + 1] = b':';
+        self.count += 1;
+        self.key = self.buffer.len() + start..self.buffer.len() + end;
+        self.buffer.advance(end + 2);
+    }
+
+    /// Prints any key.
+    #[cold]
+    #[inline(never)]
+    fn unusual_member(&mut self, first: &[u8], rest: &[u8]) {
+        let key = [first, rest].concat();
+        self.begin_member();
+        self.buffer.push(b'"');
+        let start = self.buffer.len();
+        if self.fidelity == Fidelity::Tagged && key.starts_with(PREFIX.as_bytes()) {
+            self.buffer.extend(PREFIX.as_bytes());
+        }
+        self.buffer.append(|out| quote::escape(&key, out));
+        self.key = start..self.buffer.len();
+        self.end_key(0);
+    }
+
+    #[inline]
+    fn integer_key(&mut self, value: i64) {
+        self.begin_member();
+        let key = self.buffer.len() + 1;
+        let spare = self.buffer.spare();
+        spare[0] = b'"';
+        let end = numerals::put_int(value, spare, 1);
+        self.key = key..key + end - 1;
+        self.end_key(end);
+    }
+
+    /// Prints what stands behind a key that ends at `end` of the spare bytes.
+    #[inline(always)]
+    fn end_key(&mut self, end: usize) {
+        let spare = self.buffer.spare();
+        spare[end] = b'"';
+        spare[end + 1] = b':';
+        spare[end + 2] = b' ';
+        self.buffer.advance(end + 2 + usize::from(self.layout == Layout::Pretty));
     }
 
     fn colon(&mut self) {
         let colon: &[u8] = if self.layout == Layout::Pretty { b": " } else { b":" };
-        self.buffer.extend_from_slice(colon);
+        self.buffer.extend(colon);
     }
 
     /// A name of a form, which needs no escaping.
     fn tag(&mut self, name: &str) {
         self.buffer.push(b'"');
-        self.buffer.extend_from_slice(name.as_bytes());
+        self.buffer.extend(name.as_bytes());
         self.buffer.push(b'"');
         self.colon();
     }
 
+    #[cold]
     fn end_meta(&mut self) {
-        self.buffer.extend_from_slice(b"},");
+        self.buffer.extend(b"},");
         if self.layout == Layout::Pretty {
             self.buffer.push(b' ');
         }
@@ -187,17 +274,40 @@ impl<W: Write> JsonWriter<W> {
     }
 
     #[inline(always)]
-    fn string(&mut self, text: Text<'_>) -> Result<()> {
+    fn text(&mut self, text: Text<'_>) -> Result<()> {
         if text.text.len() > PIECE_LEN {
             return self.long_string(text);
         }
+        self.string(text.text.as_bytes(), text.plain);
+        Ok(())
+    }
+
+    /// Prints a text that is not long.
+    #[inline(always)]
+    fn string(&mut self, text: &[u8], plain: bool) {
+        if !plain || text.len() > SHORT {
+            return self.unusual_string(text, plain);
+        }
+        let spare = self.buffer.spare();
+        spare[0] = b'"';
+        buffer::put(text, spare, 1);
+        spare[text.len() + 1] = b'"';
+        self.buffer.advance(text.len() + 2);
+    }
+
+    #[inline(never)]
+    fn unusual_string(&mut self, text: &[u8], plain: bool) {
         self.buffer.push(b'"');
-        match text.plain {
-            true => self.buffer.extend_from_slice(text.text.as_bytes()),
-            false => quote::escape(text.text, &mut self.buffer),
+        match plain {
+            true => self.buffer.extend(text),
+            false => self.buffer.append(|out| quote::escape(text, out)),
         }
         self.buffer.push(b'"');
-        Ok(())
+    }
+
+    #[cold]
+    fn unusual_number(&mut self, num: Num<'_>) {
+        self.buffer.append(|out| num.write(out));
     }
 
     #[cold]
@@ -207,8 +317,8 @@ impl<W: Write> JsonWriter<W> {
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_LEN));
             match text.plain {
-                true => self.buffer.extend_from_slice(piece.as_bytes()),
-                false => quote::escape(piece, &mut self.buffer),
+                true => self.buffer.extend(piece.as_bytes()),
+                false => self.buffer.append(|out| quote::escape(piece.as_bytes(), out)),
             }
             if self.buffer.len() >= FLUSH_LEN {
                 self.flush()?;
@@ -228,7 +338,7 @@ impl<W: Write> JsonWriter<W> {
         self.buffer.push(b'"');
         // A multiple of three, so that the pieces join without padding.
         for piece in bytes.chunks(3 * 4096) {
-            base64::encode(piece, &mut self.buffer);
+            self.buffer.append(|out| base64::encode(piece, out));
             if self.buffer.len() >= FLUSH_LEN {
                 self.flush()?;
             }
@@ -250,11 +360,10 @@ impl<W: Write> JsonWriter<W> {
                 (Container::List, Some(inner)) => (inner.outer_count - 1).to_string(),
                 (Container::List, None) => self.count.to_string(),
                 (Container::Map, Some(inner)) => {
-                    let end =
-                        self.open.get(level + 2).map_or(self.keys.len(), |o| o.outer_keys_len);
-                    quote::unquote(&self.keys[inner.outer_keys_len..end])
+                    let text = if inner.key_moved { &self.keys } else { self.buffer.as_slice() };
+                    quote::unquote(&text[inner.key.clone()])
                 }
-                (Container::Map, None) => quote::unquote(&self.buffer[self.key.clone()]),
+                (Container::Map, None) => quote::unquote(&self.buffer.as_slice()[self.key.clone()]),
             };
             path.push(&segment);
         }
@@ -270,16 +379,16 @@ fn cannot_write(error: std::io::Error) -> Error {
 }
 
 impl<W: Write> Visitor for JsonWriter<W> {
-    #[inline]
+    #[inline(always)]
     fn open(&mut self, container: Container) -> Result<()> {
-        let outer_keys_len = self.keys.len();
-        if self.fidelity == Fidelity::Refuse && self.within == Container::Map {
-            self.keys.extend_from_slice(&self.buffer[self.key.clone()]);
-        }
         self.begin_value();
         self.buffer.push(if container == Container::Map { b'{' } else { b'[' });
+        let key = match (self.fidelity, self.within) {
+            (Fidelity::Refuse, Container::Map) => self.key.clone(),
+            _ => 0..0,
+        };
         let (wrapped, outer_count) = (self.in_meta, self.count);
-        self.open.push(Open { container, wrapped, outer_count, outer_keys_len });
+        self.open.push(Open { container, wrapped, outer_count, key, key_moved: false });
         self.within = container;
         self.needs_comma = false;
         self.in_meta = false;
@@ -289,41 +398,40 @@ impl<W: Write> Visitor for JsonWriter<W> {
 
     #[inline]
     fn key(&mut self, key: Key<'_>) -> Result<()> {
-        self.begin_member();
-        self.buffer.push(b'"');
-        let start = self.buffer.len();
         match key {
-            Key::Int(value) => {
-                let mut digits = itoa::Buffer::new();
-                self.buffer.extend_from_slice(digits.format(value).as_bytes());
-            }
-            Key::Text(text) => {
-                if self.fidelity == Fidelity::Tagged && text.starts_with(PREFIX) {
-                    self.buffer.extend_from_slice(PREFIX.as_bytes());
-                }
-                quote::checked(text, &mut self.buffer);
-            }
-        }
-        self.key = start..self.buffer.len();
-        match self.layout {
-            Layout::Compact => self.buffer.extend_from_slice(b"\":"),
-            Layout::Pretty => self.buffer.extend_from_slice(b"\": "),
+            Key::Int(value) => self.integer_key(value),
+            Key::Text(text) => self.member(&[], text.as_bytes()),
         }
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
+    fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
+        match key.form()? {
+            StoredKeyForm::Text(first, rest) => {
+                self.unchecked = true;
+                self.member(first, rest);
+            }
+            StoredKeyForm::Int(value) => self.integer_key(value),
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<()> {
         if self.fidelity == Fidelity::Refuse && matches!(scalar, Scalar::Bytes(_)) {
             return Err(self.refused("the bytes"));
         }
         self.begin_value();
         match scalar {
-            Scalar::String(text) => self.string(text)?,
-            Scalar::Number(num) => num.write(&mut self.buffer),
-            Scalar::Null => self.buffer.extend_from_slice(b"null"),
-            Scalar::Bool(true) => self.buffer.extend_from_slice(b"true"),
-            Scalar::Bool(false) => self.buffer.extend_from_slice(b"false"),
+            Scalar::String(text) => self.text(text)?,
+            Scalar::Number(num) => match numerals::put(num, self.buffer.spare(), 0) {
+                Some(len) => self.buffer.advance(len),
+                None => self.unusual_number(num),
+            },
+            Scalar::Null => self.buffer.word(b"null    ", 4),
+            Scalar::Bool(true) => self.buffer.word(b"true    ", 4),
+            Scalar::Bool(false) => self.buffer.word(b"false   ", 5),
             Scalar::Bytes(bytes) => self.bytes(bytes)?,
         }
         if self.in_meta {
@@ -333,19 +441,32 @@ impl<W: Write> Visitor for JsonWriter<W> {
         self.end_value()
     }
 
-    #[inline]
+    #[inline(always)]
+    fn stored_text(&mut self, text: StoredText<'_>) -> Result<()> {
+        if text.bytes.len() > PIECE_LEN || self.in_meta {
+            return self.scalar(Scalar::String(text.check()?));
+        }
+        self.unchecked = true;
+        self.begin_value();
+        self.string(text.bytes, text.plain);
+        self.end_value()
+    }
+
+    #[inline(always)]
     fn close(&mut self) -> Result<()> {
         let closed = self.open.pop().expect("close comes after open");
         if self.layout == Layout::Pretty && self.needs_comma {
             self.new_line();
         }
-        self.buffer.push(if closed.container == Container::Map { b'}' } else { b']' });
-        if closed.wrapped {
-            self.buffer.push(b'}');
-        }
+        let spare = self.buffer.spare();
+        spare[0] = if closed.container == Container::Map { b'}' } else { b']' };
+        spare[1] = b'}';
+        self.buffer.advance(1 + usize::from(closed.wrapped));
         self.within = self.open.last().map_or(Container::Map, |outer| outer.container);
         self.count = closed.outer_count;
-        self.keys.truncate(closed.outer_keys_len);
+        if closed.key_moved {
+            self.keys.truncate(closed.key.start);
+        }
         if self.open.is_empty() {
             self.key = 0..0;
         }
@@ -370,9 +491,9 @@ impl<W: Write> Visitor for JsonWriter<W> {
             self.tag(META);
             self.buffer.push(b'{');
         }
-        self.string(Text::new(name))?;
+        self.text(Text::new(name))?;
         self.colon();
-        self.string(Text::new(value))
+        self.text(Text::new(value))
     }
 }
 
