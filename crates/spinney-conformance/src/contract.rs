@@ -28,7 +28,7 @@ type Case = fn(&dyn Backend);
 /// # Panics
 /// When the backend breaks the contract.
 pub fn contract(factory: Factory<'_>) {
-    let cases: [(&str, Case); 19] = [
+    let cases: [(&str, Case); 20] = [
         ("an empty store is empty", empty_store),
         ("put, get, delete", put_get_delete),
         ("ranges in both directions", ranges),
@@ -42,6 +42,7 @@ pub fn contract(factory: Factory<'_>) {
         ("big batches", big_batches),
         ("snapshots do not change", snapshot_isolation),
         ("snapshots go to other threads", snapshots_are_send),
+        ("versions name states", versions),
         ("conflicts", conflicts),
         ("trees conflict apart", tree_conflicts),
         ("maintenance", maintenance),
@@ -371,6 +372,28 @@ fn snapshots_are_send(backend: &dyn Backend) {
     let (first, second) = (now(backend), now(backend));
     let value = thread::spawn(move || get(&*first, &key("a"))).join().expect("thread");
     assert_eq!(value, get(&*second, &key("a")));
+}
+
+/// Two snapshots with the same version hold the same, whatever was committed between them.
+fn versions(backend: &dyn Backend) {
+    let state = |snapshot: &dyn Snapshot| {
+        range(snapshot, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)
+    };
+    let mut seen = BTreeMap::new();
+    for i in 0..30_u64 {
+        match i % 3 {
+            0 => drop(commit(backend, vec![put(&key("a"), &i.to_be_bytes())])),
+            1 => maintain(backend, vec![put(&key("b"), &i.to_be_bytes())]),
+            _ => backend.sync(now(backend).revision().expect("revision")).expect("sync"),
+        }
+        for _ in 0..2 {
+            let snapshot = now(backend);
+            if let Some(version) = snapshot.version() {
+                let state = state(&*snapshot);
+                assert_eq!(*seen.entry(version).or_insert_with(|| state.clone()), state);
+            }
+        }
+    }
 }
 
 fn conflicts(backend: &dyn Backend) {

@@ -159,6 +159,10 @@ impl Snapshot for FaultSnapshot {
         self.inner.revision()
     }
 
+    fn version(&self) -> Option<u64> {
+        self.inner.version()
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         self.plan.pass(Operation::Get, 1)?;
         self.inner.get(key)

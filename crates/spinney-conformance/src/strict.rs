@@ -131,6 +131,10 @@ impl Snapshot for StrictSnapshot {
         Ok(revision)
     }
 
+    fn version(&self) -> Option<u64> {
+        self.inner.version()
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         self.inner.get(key)
     }

@@ -100,11 +100,11 @@ fn put_word(digits: u64, spare: &mut Spare, at: usize) {
 /// The eight digits of a number below 10^8, the first in the lowest byte.
 #[inline(always)]
 fn eight(value: u64) -> u64 {
-    let fours = value / 10_000 | (value % 10_000) << 32;
+    let fours = (value / 10_000) | ((value % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
-    let twos = hundreds | (fours - 100 * hundreds) << 16;
+    let twos = hundreds | ((fours - 100 * hundreds) << 16);
     let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    tens | (twos - 10 * tens) << 8
+    tens | ((twos - 10 * tens) << 8)
 }
 
 #[cfg(test)]
