@@ -52,6 +52,18 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// How many bytes [`Key::encode`] appends.
+    #[inline]
+    pub fn encoded_len(&self) -> usize {
+        match *self {
+            Key::Text(text) => {
+                text.len() + usize::from(text.bytes().next().is_none_or(|first| first <= ESCAPE))
+            }
+            Key::Int(0) => 1,
+            Key::Int(value) => 1 + integer_len(value),
+        }
+    }
+
     /// Appends the bytes that sort in the order of the model.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -78,14 +90,12 @@ impl<'a> Key<'a> {
             }
             Key::Int(0) => put(&[ZERO]),
             Key::Int(value) if value > 0 => {
-                let bytes = value.to_be_bytes();
-                let skip = value.leading_zeros() as usize / 8;
-                put(&[ZERO + (8 - skip) as u8]);
-                put(&bytes[skip..]);
+                let used = integer_len(value);
+                put(&[ZERO + used as u8]);
+                put(&value.to_be_bytes()[8 - used..]);
             }
             Key::Int(value) => {
-                let magnitude_less_one = !value as u64;
-                let used = (8 - magnitude_less_one.leading_zeros() as usize / 8).max(1);
+                let used = integer_len(value);
                 put(&[ZERO - used as u8]);
                 put(&value.to_be_bytes()[8 - used..]);
             }
@@ -213,6 +223,13 @@ fn integer(first: u8, rest: &[u8]) -> Option<i64> {
     (fewest && (value < 0) == (first < ZERO)).then_some(value)
 }
 
+/// The bytes that an integer needs, 1 to 8; of a negative one those of `-1 - value`.
+#[inline]
+fn integer_len(value: i64) -> usize {
+    let magnitude = (value ^ (value >> 63)) as u64;
+    8 - (magnitude | 1).leading_zeros() as usize / 8
+}
+
 /// The value of a text that is `0` or `-?[1-9][0-9]*` within i64.
 #[inline]
 fn canonical_integer(text: &[u8]) -> Option<i64> {
@@ -245,6 +262,7 @@ mod tests {
     fn encoded(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
         Key::new(text).encode(&mut out);
+        assert_eq!(Key::new(text).encoded_len(), out.len());
         out
     }
 

@@ -302,7 +302,15 @@ impl<'a> Iterator for Entries<'_, 'a> {
 /// Length of the longest common prefix.
 #[inline]
 pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let mut len = 0;
+    while let (Some(x), Some(y)) = (a[len..].first_chunk::<8>(), b[len..].first_chunk::<8>()) {
+        let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differing != 0 {
+            return len + differing.trailing_zeros() as usize / 8;
+        }
+        len += 8;
+    }
+    len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
 }
 
 /// Appends the body of a page of `count` entries; map entries must come in ascending keys.
@@ -361,11 +369,7 @@ pub fn encode<'a>(
     if next_id.is_some() {
         flags |= HAS_NEXT_ID;
     }
-    let width_bits = match entries_len {
-        0..0x100 => 0,
-        0x100..0x1_0000 => 1,
-        _ => 2,
-    };
+    let width_bits = width_bits(entries_len);
     out.push(flags | width_bits);
     varint::write(count as u64, out);
     if flags & HAS_PREFIX != 0 {
@@ -397,6 +401,47 @@ pub fn encode<'a>(
         out.extend_from_slice(value);
     }
     debug_assert_eq!(out.len() - entries_at, entries_len);
+}
+
+/// Appends the body of a page whose entries are encoded as they lie in it: those of a map in
+/// ascending keys that have no common prefix, those of a list with ids that count up from 0.
+/// `entries_len` is the length of all of them.
+#[inline]
+pub fn encode_parts<'a>(
+    count: usize,
+    entries_len: usize,
+    part: impl Fn(usize) -> &'a [u8],
+    out: &mut Vec<u8>,
+) {
+    if count == 0 {
+        return;
+    }
+    let width_bits = width_bits(entries_len);
+    let width = 1usize << width_bits;
+    out.push(width_bits);
+    varint::write(count as u64, out);
+    let mut offset_at = out.len();
+    out.resize(offset_at + (count - 1) * width, 0);
+    let entries_at = out.len();
+    out.reserve(entries_len);
+    out.extend_from_slice(part(0));
+    for index in 1..count {
+        let offset = (out.len() - entries_at) as u32;
+        out[offset_at..offset_at + width].copy_from_slice(&offset.to_le_bytes()[..width]);
+        offset_at += width;
+        out.extend_from_slice(part(index));
+    }
+    debug_assert_eq!(out.len() - entries_at, entries_len);
+}
+
+/// The width of offsets as flags tell it.
+#[inline]
+fn width_bits(entries_len: usize) -> u8 {
+    match entries_len {
+        0..0x100 => 0,
+        0x100..0x1_0000 => 1,
+        _ => 2,
+    }
 }
 
 /// Appends the body of a map's page with one member set, or with `None` removed, by copying what
@@ -480,8 +525,10 @@ impl Measure {
     /// The measure with one entry more; `first` is the first key of the run.
     #[inline]
     pub fn with(&self, first: &[u8], entry: &Entry<'_>) -> Measure {
-        let common = common_prefix_len(first, entry.key);
-        let prefix_len = if self.count == 0 { common } else { self.prefix_len.min(common) };
+        let prefix_len = match self.count {
+            0 => first.len(),
+            _ => common_prefix_len(&first[..self.prefix_len], entry.key),
+        };
         let key_len = varint::len(entry.key.len() as u64) + entry.key.len();
         let id_len = if entry.key.is_empty() { varint::len(entry.id) } else { 0 };
         Measure {

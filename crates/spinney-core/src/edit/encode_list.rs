@@ -191,10 +191,7 @@ fn encode_inline(
     let id = pending.new_id(tree)?;
     let mut filler = Filler::new(Container::List, tree, id).without_writing_ahead();
     filler.set_next_id(list.next_id);
-    for entry in elements {
-        filler.push(pending, entry)?;
-    }
-    filler.finish(pending)?;
+    filler.finish_with(pending, elements.len(), |index| elements[index])?;
     node::write_paged(Container::List, id, &mut out);
     Ok(out)
 }

@@ -305,11 +305,8 @@ fn encode_inline(
         return Ok(out);
     }
     let id = pending.new_id(tree)?;
-    let mut filler = Filler::new(Container::Map, tree, id).without_writing_ahead();
-    for entry in entries {
-        filler.push(pending, entry)?;
-    }
-    filler.finish(pending)?;
+    let filler = Filler::new(Container::Map, tree, id).without_writing_ahead();
+    filler.finish_with(pending, entries.len(), |index| entries[index])?;
     node::write_paged(Container::Map, id, &mut out);
     Ok(out)
 }
