@@ -142,33 +142,27 @@ impl Build<'_, '_> {
         Ok(meta)
     }
 
-    /// A value begins; an element of a list is a member from here on, that of a map since its key.
-    #[inline]
-    fn begin_value(&mut self) {
-        let b = &mut *self.b;
-        if let Some(frame) = b.frames.last_mut()
-            && frame.container == Container::List
-        {
-            let at = (b.arena.len() - frame.bytes_at) as u32;
-            let head = frame.next_id;
-            frame.next_id += 1;
-            b.members.push(Member { head, start: at, key_at: at, value_at: at, end: 0 });
-        }
-    }
-
-    /// The value that began last is complete.
+    /// A value is complete: an element of a list, or what belongs to the last key of a map.
     #[inline]
     fn end_value(&mut self) -> Result<()> {
         let b = &mut *self.b;
-        let Some(frame) = b.frames.last() else { return Ok(()) };
-        let members = &mut b.members[frame.first_member..];
-        let len = b.arena.len() - frame.bytes_at;
-        let buffered = len + size_of_val(members);
-        match members.last_mut() {
-            Some(member) if member.end == 0 => member.end = len as u32,
-            _ => panic!("a key comes before each member"),
+        let Some(frame) = b.frames.last_mut() else { return Ok(()) };
+        let end = (b.arena.len() - frame.bytes_at) as u32;
+        let last = b.members[frame.first_member..].last_mut();
+        match frame.container {
+            Container::Map => match last {
+                Some(member) if member.end == 0 => member.end = end,
+                _ => panic!("a key comes before each member"),
+            },
+            Container::List => {
+                let at = last.map_or(0, |last| last.end);
+                let head = frame.next_id;
+                frame.next_id += 1;
+                b.members.push(Member { head, start: at, key_at: at, value_at: at, end });
+            }
         }
-        if buffered > self.buffer_len_max {
+        let members = b.members.len() - frame.first_member;
+        if end as usize + members * size_of::<Member>() > self.buffer_len_max {
             self.spill()?;
         }
         Ok(())
@@ -222,7 +216,7 @@ impl Build<'_, '_> {
     /// Sorts the members of the innermost map and refuses a key that stands twice.
     fn sort_members(&mut self) -> Result<()> {
         let b = &mut *self.b;
-        let frame = b.frames.last_mut().expect("a container is open");
+        let frame = b.frames.last().expect("a container is open");
         if frame.sorted || frame.container == Container::List {
             return Ok(());
         }
@@ -236,7 +230,6 @@ impl Build<'_, '_> {
                 return Err(repeated(key(&pair[0])));
             }
         }
-        frame.sorted = true;
         Ok(())
     }
 
@@ -281,33 +274,57 @@ impl Build<'_, '_> {
         }
     }
 
-    /// The body of the innermost container in `body`; false when it has to go to pages.
-    fn encode_inline(&mut self) -> bool {
+    /// Makes the sorted members of the innermost container an inline node at the end of the buffer;
+    /// false when they have to go to pages.
+    #[inline]
+    fn enclose(&mut self) -> bool {
         let b = &mut *self.b;
         let frame = b.frames.last().expect("a container is open");
-        let (bytes, members) = (&b.arena[frame.bytes_at..], &b.members[frame.first_member..]);
-        let limit = self.pending.sizes.inline_len_max;
-        b.body.clear();
+        let (container, at) = (frame.container, frame.bytes_at);
+        let members = &b.members[frame.first_member..];
+        let (len, limit) = (b.arena.len() - at, self.pending.sizes.inline_len_max);
         // Longer bodies are not even encoded: pages are packed from the members themselves.
-        if frame.overflow.is_some() || bytes.len() > 2 * limit {
+        if frame.overflow.is_some() || len > 2 * limit {
             return false;
         }
-        let as_they_are = match (frame.container, members) {
+        let as_buffered = match (container, members) {
             (Container::List, _) => frame.sorted,
             (Container::Map, [first, .., last]) => (first.head ^ last.head) >> 56 != 0,
             (Container::Map, _) => true,
         };
-        match as_they_are {
-            true => {
-                let part = |member: &Member| &bytes[member.start as usize..member.end as usize];
-                page::encode_parts(members.len(), bytes.len(), |i| part(&members[i]), &mut b.body);
+        let body = &mut b.body;
+        body.clear();
+        if !as_buffered {
+            let bytes = &b.arena[at..];
+            let entry = |index: usize| members[index].entry(bytes);
+            page::encode(container, members.len(), entry, None, body);
+            if body.len() > limit {
+                return false;
             }
-            false => {
-                let entry = |index: usize| members[index].entry(bytes);
-                page::encode(frame.container, members.len(), entry, None, &mut b.body);
-            }
+            b.arena.truncate(at);
+            node::write_meta(&frame.meta, &mut b.arena);
+            node::write_inline(container, body, &mut b.arena);
+            return true;
         }
-        b.body.len() <= limit
+        let body_len = page::body_len_of_parts(members.len(), len);
+        if body_len > limit {
+            return false;
+        }
+        if !frame.sorted {
+            for member in members {
+                body.extend_from_slice(&b.arena[at..][member.start as usize..member.end as usize]);
+            }
+            b.arena[at..].copy_from_slice(body);
+            body.clear();
+        }
+        node::write_meta(&frame.meta, body);
+        node::write_inline_tag(container, body_len, body);
+        let part_lens = members.iter().map(|member| (member.end - member.start) as usize);
+        page::write_header_of_parts(part_lens, len, body);
+        b.arena.resize(at + body.len() + len, 0);
+        b.arena.copy_within(at..at + len, at + body.len());
+        b.arena[at..at + body.len()].copy_from_slice(body);
+        true
     }
 
     /// Writes the chunks of a long value and returns their id.
@@ -380,7 +397,6 @@ impl Visitor for Build<'_, '_> {
             true => Box::default(),
             false => self.take_meta()?.into(),
         };
-        self.begin_value();
         let b = &mut *self.b;
         b.frames.push(Frame {
             container,
@@ -398,34 +414,31 @@ impl Visitor for Build<'_, '_> {
     fn key(&mut self, key: Key<'_>) -> Result<()> {
         let b = &mut *self.b;
         let frame = b.frames.last_mut().expect("a key stands in a map");
-        let start = b.arena.len();
         let len = key.encoded_len();
         if len > KEY_LEN_MAX && matches!(key, Key::Text(text) if text.len() > KEY_LEN_MAX) {
             return Err(Error::limit_exceeded(format!(
                 "a key has {len} bytes; at most {KEY_LEN_MAX} are allowed"
             )));
         }
+        let start = b.arena.len() - frame.bytes_at;
         varint::write(len as u64, &mut b.arena);
-        let key_at = b.arena.len();
         key.encode(&mut b.arena);
         let bytes = &b.arena[frame.bytes_at..];
-        let encoded = &b.arena[key_at..];
-        let head = key_head(encoded);
-        let members = &b.members[frame.first_member..];
-        if let Some(last) = members.last() {
+        let value_at = bytes.len();
+        let key_at = value_at - len;
+        let head = key_head(&bytes[key_at..]);
+        if let Some(last) = b.members[frame.first_member..].last() {
             assert!(last.end > 0 && frame.container == Container::Map, "a value follows each key");
             frame.sorted &=
-                last.head < head || (last.head == head && last.entry(bytes).key < encoded);
+                last.head < head || (last.head == head && last.entry(bytes).key < &bytes[key_at..]);
         }
-        let at = |at: usize| (at - frame.bytes_at) as u32;
-        let (start, key_at, value_at) = (at(start), at(key_at), at(b.arena.len()));
+        let (start, key_at, value_at) = (start as u32, key_at as u32, value_at as u32);
         b.members.push(Member { head, start, key_at, value_at, end: 0 });
         Ok(())
     }
 
     #[inline]
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<()> {
-        self.begin_value();
         self.write_meta()?;
         let (bytes, form) = match scalar {
             Scalar::String(text) if text.plain => (text.text.as_bytes(), LongForm::PlainText),
@@ -451,18 +464,17 @@ impl Visitor for Build<'_, '_> {
     #[inline]
     fn close(&mut self) -> Result<()> {
         self.sort_members()?;
-        let id = match self.encode_inline() {
+        let id = match self.enclose() {
             true => None,
             false => Some(self.write_pages()?),
         };
         let b = &mut *self.b;
         let frame = b.frames.pop().expect("close comes after open");
         b.members.truncate(frame.first_member);
-        b.arena.truncate(frame.bytes_at);
-        node::write_meta(&frame.meta, &mut b.arena);
-        match id {
-            Some(id) => node::write_paged(frame.container, id, &mut b.arena),
-            None => node::write_inline(frame.container, &b.body, &mut b.arena),
+        if let Some(id) = id {
+            b.arena.truncate(frame.bytes_at);
+            node::write_meta(&frame.meta, &mut b.arena);
+            node::write_paged(frame.container, id, &mut b.arena);
         }
         self.end_value()
     }
