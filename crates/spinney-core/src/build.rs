@@ -5,6 +5,7 @@
 //! is merged when it closes, so memory stays bounded however large and unsorted it is.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
@@ -118,7 +119,7 @@ impl Build<'_, '_> {
     ///
     /// # Errors
     /// `InvalidInput` when the visitor calls did not make exactly one value.
-    pub fn finish(self) -> Result<Box<[u8]>> {
+    pub fn finish(self) -> Result<Arc<[u8]>> {
         if self.b.arena.is_empty() || !self.b.frames.is_empty() {
             return Err(Error::invalid_input("the value ended before it was complete"));
         }

@@ -1,5 +1,5 @@
-//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|staged|sets
-//! [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|staged|sets|
+//! appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 
 use std::time::{Duration, Instant};
 
@@ -116,8 +116,24 @@ fn main() -> spinney::Result<()> {
                 })?;
             }
         }
+        "appends" => {
+            for _ in 0..times {
+                store.write(|tx| tx.set("/running/cont/usr-lst", &Value::list()))?;
+                store.wait_until_reclaimed();
+                store.write(|tx| {
+                    for i in 0..ITEMS {
+                        let entry: Map =
+                            [("k", Value::from(u64::from(i))), ("l", Value::from(format!("l{i}")))]
+                                .into_iter()
+                                .collect();
+                        tx.set("/running/cont/usr-lst/-", &Value::Map(entry))?;
+                    }
+                    Ok(())
+                })?;
+            }
+        }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, staged, sets"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, staged, sets, appends"
         ),
     }
     let per = start.elapsed() / times;
