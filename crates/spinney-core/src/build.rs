@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
 use crate::fill::Filler;
-use crate::key::Key;
+use crate::key::{self, Key};
 use crate::layout::{RecordKind, prefix};
 use crate::limits::{DEPTH_MAX, KEY_LEN_MAX, META_LEN_MAX, VALUE_LEN_MAX};
 use crate::node::{self, Long, LongForm};
@@ -345,18 +345,6 @@ impl Build<'_, '_> {
     }
 }
 
-#[inline]
-fn key_head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; 8];
-            head[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(head)
-        }
-    }
-}
-
 impl Member {
     /// The entry; `bytes` are those of its container. A map has no use for the id.
     #[inline]
@@ -427,7 +415,7 @@ impl Visitor for Build<'_, '_> {
         let bytes = &b.arena[frame.bytes_at..];
         let value_at = bytes.len();
         let key_at = value_at - len;
-        let head = key_head(&bytes[key_at..]);
+        let head = key::head(&bytes[key_at..]);
         if let Some(last) = b.members[frame.first_member..].last() {
             assert!(last.end > 0 && frame.container == Container::Map, "a value follows each key");
             frame.sorted &=

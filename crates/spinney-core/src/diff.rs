@@ -219,11 +219,7 @@ mod tests {
 
     #[test]
     fn encoding_and_inversion_round_trip() {
-        let key = |text: &str| {
-            let mut out = Vec::new();
-            Key::new(text).encode(&mut out);
-            Step::Key(out.into())
-        };
+        let key = |text: &str| Step::Key(Key::new(text).encoded());
         let op = |path: Vec<Step>, old: Option<&[u8]>, new: Option<&[u8]>| Op {
             path,
             what: What::Node,
