@@ -56,7 +56,7 @@ struct Frame {
 
 enum Overflow {
     Runs(Box<dyn Scratch>, Vec<u64>),
-    Pages(u64, Filler),
+    Pages(u64, Box<Filler>),
 }
 
 /// The buffers of a [`Build`], to be used again.
@@ -195,7 +195,7 @@ impl Build<'_, '_> {
             Container::List => {
                 if frame.overflow.is_none() {
                     let id = self.pending.new_id(self.tree)?;
-                    let filler = Filler::new(Container::List, self.tree, id);
+                    let filler = Box::new(Filler::new(Container::List, self.tree, id));
                     frame.overflow = Some(Box::new(Overflow::Pages(id, filler)));
                 }
                 let Some(Overflow::Pages(_, filler)) = frame.overflow.as_deref_mut() else {
