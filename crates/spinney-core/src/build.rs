@@ -5,11 +5,12 @@
 //! is merged when it closes, so memory stays bounded however large and unsorted it is.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
 use crate::fill::Filler;
-use crate::key::Key;
+use crate::key::{self, Key};
 use crate::layout::{RecordKind, prefix};
 use crate::limits::{DEPTH_MAX, KEY_LEN_MAX, META_LEN_MAX, VALUE_LEN_MAX};
 use crate::node::{self, Long, LongForm};
@@ -18,6 +19,7 @@ use crate::pending::Pending;
 use crate::record::{SEAL_LEN, seal};
 use crate::scratch::{MemoryScratch, Merge, RunWriter, Scratch};
 use crate::value::duplicate_key;
+use crate::varint;
 use crate::visit::{Container, Scalar, Visitor};
 
 /// Bytes that one open container buffers before it goes to scratch or, a list, to pages.
@@ -26,28 +28,30 @@ const BUFFER_LEN_MAX: usize = 16 << 20;
 /// Makes the place where large unsorted containers wait to be merged.
 pub type NewScratch<'a> = dyn Fn() -> Result<Box<dyn Scratch>> + 'a;
 
+/// A member of an open container: an entry as a page holds it, without the common prefix. Places
+/// are counted from the start of the container's bytes.
 #[derive(Clone, Copy)]
 struct Member {
-    key_at: usize,
-    key_len: usize,
-    end: usize,
     /// In a map the key's first eight bytes, so that most comparisons stay here; in a list the id.
     head: u64,
+    start: u32,
+    key_at: u32,
+    value_at: u32,
+    /// 0 until the value is complete.
+    end: u32,
 }
 
 struct Frame {
     container: Container,
+    /// A map's keys ascend so far; a list's ids count up from 0.
+    sorted: bool,
     first_member: usize,
     bytes_at: usize,
-    /// Where its own key lies in the buffer, for when it closes.
-    key_at: usize,
-    key_len: usize,
-    sorted: bool,
-    meta: Vec<u8>,
-    /// Sorted runs of a map in scratch, or the pages of a list so far.
-    overflow: Option<Overflow>,
     /// The id of the next element, in a list.
     next_id: u64,
+    meta: Box<[u8]>,
+    /// Sorted runs of a map in scratch, or the pages of a list so far.
+    overflow: Option<Box<Overflow>>,
 }
 
 enum Overflow {
@@ -61,7 +65,6 @@ pub struct Builder {
     arena: Vec<u8>,
     members: Vec<Member>,
     frames: Vec<Frame>,
-    key: Option<(usize, usize)>,
     meta: BTreeMap<String, String>,
     body: Vec<u8>,
     buffer_len_max: Option<usize>,
@@ -84,7 +87,6 @@ impl Builder {
         self.arena.clear();
         self.members.clear();
         self.frames.clear();
-        self.key = None;
         self.meta.clear();
         self.resume(pending, tree, depth, scratch)
     }
@@ -97,7 +99,8 @@ impl Builder {
         depth: usize,
         scratch: Option<&'a NewScratch<'a>>,
     ) -> Build<'a, 'b> {
-        Build { b: self, pending, tree, depth, scratch }
+        let buffer_len_max = self.buffer_len_max.unwrap_or(BUFFER_LEN_MAX);
+        Build { b: self, pending, tree, depth, scratch, buffer_len_max }
     }
 }
 
@@ -108,6 +111,7 @@ pub struct Build<'a, 'b> {
     tree: TreeId,
     depth: usize,
     scratch: Option<&'a NewScratch<'a>>,
+    buffer_len_max: usize,
 }
 
 impl Build<'_, '_> {
@@ -115,7 +119,7 @@ impl Build<'_, '_> {
     ///
     /// # Errors
     /// `InvalidInput` when the visitor calls did not make exactly one value.
-    pub fn finish(self) -> Result<Box<[u8]>> {
+    pub fn finish(self) -> Result<Arc<[u8]>> {
         if self.b.arena.is_empty() || !self.b.frames.is_empty() {
             return Err(Error::invalid_input("the value ended before it was complete"));
         }
@@ -139,35 +143,27 @@ impl Build<'_, '_> {
         Ok(meta)
     }
 
-    /// The value behind the last key is complete: a member of the innermost container.
+    /// A value is complete: an element of a list, or what belongs to the last key of a map.
     #[inline]
-    fn add_member(&mut self) -> Result<()> {
+    fn end_value(&mut self) -> Result<()> {
         let b = &mut *self.b;
         let Some(frame) = b.frames.last_mut() else { return Ok(()) };
-        let end = b.arena.len();
-        let member = match frame.container {
+        let end = (b.arena.len() - frame.bytes_at) as u32;
+        let last = b.members[frame.first_member..].last_mut();
+        match frame.container {
+            Container::Map => match last {
+                Some(member) if member.end == 0 => member.end = end,
+                _ => panic!("a key comes before each member"),
+            },
             Container::List => {
-                let key_at =
-                    b.members[frame.first_member..].last().map_or(frame.bytes_at, |last| last.end);
-                let id = frame.next_id;
+                let at = last.map_or(0, |last| last.end);
+                let head = frame.next_id;
                 frame.next_id += 1;
-                Member { key_at, key_len: 0, end, head: id }
+                b.members.push(Member { head, start: at, key_at: at, value_at: at, end });
             }
-            Container::Map => {
-                let (key_at, key_len) = b.key.take().expect("a key comes before each member");
-                let key = &b.arena[key_at..key_at + key_len];
-                let head = key_head(key);
-                if let Some(last) = b.members[frame.first_member..].last() {
-                    let last_key = &b.arena[last.key_at..last.key_at + last.key_len];
-                    frame.sorted &= (last.head, last_key) < (head, key);
-                }
-                Member { key_at, key_len, end, head }
-            }
-        };
-        b.members.push(member);
-        let buffered =
-            end - frame.bytes_at + (b.members.len() - frame.first_member) * size_of::<Member>();
-        if buffered > b.buffer_len_max.unwrap_or(BUFFER_LEN_MAX) {
+        }
+        let members = b.members.len() - frame.first_member;
+        if end as usize + members * size_of::<Member>() > self.buffer_len_max {
             self.spill()?;
         }
         Ok(())
@@ -180,61 +176,61 @@ impl Build<'_, '_> {
         let frame = b.frames.last_mut().expect("a container is open");
         match frame.container {
             Container::Map => {
-                let (scratch, runs) = match &mut frame.overflow {
-                    Some(Overflow::Runs(scratch, runs)) => (scratch, runs),
-                    overflow => {
-                        let fresh = match self.scratch {
-                            Some(new_scratch) => new_scratch()?,
-                            None => Box::new(MemoryScratch::default()),
-                        };
-                        *overflow = Some(Overflow::Runs(fresh, Vec::new()));
-                        let Some(Overflow::Runs(scratch, runs)) = overflow else { unreachable!() };
-                        (scratch, runs)
-                    }
+                if frame.overflow.is_none() {
+                    let fresh = match self.scratch {
+                        Some(new_scratch) => new_scratch()?,
+                        None => Box::new(MemoryScratch::default()),
+                    };
+                    frame.overflow = Some(Box::new(Overflow::Runs(fresh, Vec::new())));
+                }
+                let Some(Overflow::Runs(scratch, runs)) = frame.overflow.as_deref_mut() else {
+                    unreachable!("a map spills to runs")
                 };
                 let mut writer = RunWriter::new(&mut **scratch);
                 for member in &b.members[frame.first_member..] {
-                    writer.push(entry_of(&b.arena, member))?;
+                    writer.push(member.entry(&b.arena[frame.bytes_at..]))?;
                 }
                 runs.push(writer.finish()?);
             }
             Container::List => {
                 if frame.overflow.is_none() {
                     let id = self.pending.new_id(self.tree)?;
-                    frame.overflow = Some(Overflow::Pages(
-                        id,
-                        Box::new(Filler::new(Container::List, self.tree, id)),
-                    ));
+                    let filler = Box::new(Filler::new(Container::List, self.tree, id));
+                    frame.overflow = Some(Box::new(Overflow::Pages(id, filler)));
                 }
-                let Some(Overflow::Pages(_, filler)) = &mut frame.overflow else { unreachable!() };
-                for member in &b.members[frame.first_member..] {
-                    filler.push(self.pending, element_of(&b.arena, member))?;
-                }
+                let Some(Overflow::Pages(_, filler)) = frame.overflow.as_deref_mut() else {
+                    unreachable!("a list spills to pages")
+                };
+                let (bytes, members) =
+                    (&b.arena[frame.bytes_at..], &b.members[frame.first_member..]);
+                members
+                    .iter()
+                    .try_for_each(|member| filler.push(self.pending, member.entry(bytes)))?;
             }
         }
         b.members.truncate(frame.first_member);
         b.arena.truncate(frame.bytes_at);
-        frame.sorted = true;
+        frame.sorted |= frame.container == Container::Map;
         Ok(())
     }
 
     /// Sorts the members of the innermost map and refuses a key that stands twice.
     fn sort_members(&mut self) -> Result<()> {
         let b = &mut *self.b;
-        let frame = b.frames.last_mut().expect("a container is open");
-        if frame.sorted {
+        let frame = b.frames.last().expect("a container is open");
+        if frame.sorted || frame.container == Container::List {
             return Ok(());
         }
-        let arena = &b.arena;
-        let key = |member: &Member| &arena[member.key_at..member.key_at + member.key_len];
+        let bytes = &b.arena[frame.bytes_at..];
+        let key = |member: &Member| member.entry(bytes).key;
         let members = &mut b.members[frame.first_member..];
-        members.sort_unstable_by(|x, y| x.head.cmp(&y.head).then_with(|| key(x).cmp(key(y))));
+        // A stable sort merges the runs that are there: numbered keys as texts come in a few.
+        members.sort_by(|x, y| x.head.cmp(&y.head).then_with(|| key(x).cmp(key(y))));
         for pair in members.windows(2) {
             if pair[0].head == pair[1].head && key(&pair[0]) == key(&pair[1]) {
                 return Err(repeated(key(&pair[0])));
             }
         }
-        frame.sorted = true;
         Ok(())
     }
 
@@ -245,7 +241,7 @@ impl Build<'_, '_> {
             self.spill()?;
         }
         let frame = self.b.frames.last_mut().expect("a container is open");
-        match frame.overflow.take() {
+        match frame.overflow.take().map(|overflow| *overflow) {
             Some(Overflow::Pages(id, filler)) => {
                 filler.finish(self.pending)?;
                 Ok(id)
@@ -268,20 +264,68 @@ impl Build<'_, '_> {
                 Ok(id)
             }
             None => {
-                let container = frame.container;
                 let id = self.pending.new_id(self.tree)?;
-                let mut filler = Filler::new(container, self.tree, id);
-                for member in &self.b.members[frame.first_member..] {
-                    let entry = match container {
-                        Container::Map => entry_of(&self.b.arena, member),
-                        Container::List => element_of(&self.b.arena, member),
-                    };
-                    filler.push(self.pending, entry)?;
-                }
-                filler.finish(self.pending)?;
+                let filler = Filler::new(frame.container, self.tree, id);
+                let bytes = &self.b.arena[frame.bytes_at..];
+                let members = &self.b.members[frame.first_member..];
+                let entry = |index: usize| members[index].entry(bytes);
+                filler.finish_with(self.pending, members.len(), entry)?;
                 Ok(id)
             }
         }
+    }
+
+    /// Makes the sorted members of the innermost container an inline node at the end of the buffer;
+    /// false when they have to go to pages.
+    #[inline]
+    fn enclose(&mut self) -> bool {
+        let b = &mut *self.b;
+        let frame = b.frames.last().expect("a container is open");
+        let (container, at) = (frame.container, frame.bytes_at);
+        let members = &b.members[frame.first_member..];
+        let (len, limit) = (b.arena.len() - at, self.pending.sizes.inline_len_max);
+        // Longer bodies are not even encoded: pages are packed from the members themselves.
+        if frame.overflow.is_some() || len > 2 * limit {
+            return false;
+        }
+        let as_buffered = match (container, members) {
+            (Container::List, _) => frame.sorted,
+            (Container::Map, [first, .., last]) => (first.head ^ last.head) >> 56 != 0,
+            (Container::Map, _) => true,
+        };
+        let body = &mut b.body;
+        body.clear();
+        if !as_buffered {
+            let bytes = &b.arena[at..];
+            let entry = |index: usize| members[index].entry(bytes);
+            page::encode(container, members.len(), entry, None, body);
+            if body.len() > limit {
+                return false;
+            }
+            b.arena.truncate(at);
+            node::write_meta(&frame.meta, &mut b.arena);
+            node::write_inline(container, body, &mut b.arena);
+            return true;
+        }
+        let body_len = page::body_len_of_parts(members.len(), len);
+        if body_len > limit {
+            return false;
+        }
+        if !frame.sorted {
+            for member in members {
+                body.extend_from_slice(&b.arena[at..][member.start as usize..member.end as usize]);
+            }
+            b.arena[at..].copy_from_slice(body);
+            body.clear();
+        }
+        node::write_meta(&frame.meta, body);
+        node::write_inline_tag(container, body_len, body);
+        let part_lens = members.iter().map(|member| (member.end - member.start) as usize);
+        page::write_header_of_parts(part_lens, len, body);
+        b.arena.resize(at + body.len() + len, 0);
+        b.arena.copy_within(at..at + len, at + body.len());
+        b.arena[at..at + body.len()].copy_from_slice(body);
+        true
     }
 
     /// Writes the chunks of a long value and returns their id.
@@ -301,28 +345,17 @@ impl Build<'_, '_> {
     }
 }
 
-#[inline]
-fn key_head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; 8];
-            head[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(head)
+impl Member {
+    /// The entry; `bytes` are those of its container. A map has no use for the id.
+    #[inline]
+    fn entry<'a>(&self, bytes: &'a [u8]) -> Entry<'a> {
+        let (key_at, value_at) = (self.key_at as usize, self.value_at as usize);
+        Entry {
+            key: &bytes[key_at..value_at],
+            id: self.head,
+            value: &bytes[value_at..self.end as usize],
         }
     }
-}
-
-#[inline]
-fn entry_of<'a>(arena: &'a [u8], member: &Member) -> Entry<'a> {
-    let key_end = member.key_at + member.key_len;
-    Entry { key: &arena[member.key_at..key_end], id: 0, value: &arena[key_end..member.end] }
-}
-
-/// A member with the id that it has in a list; a map has no use for it.
-#[inline]
-fn element_of<'a>(arena: &'a [u8], member: &Member) -> Entry<'a> {
-    Entry { id: member.head, ..entry_of(arena, member) }
 }
 
 #[cold]
@@ -350,37 +383,46 @@ impl Visitor for Build<'_, '_> {
             )));
         }
         let meta = match self.b.meta.is_empty() {
-            true => Vec::new(),
-            false => self.take_meta()?,
+            true => Box::default(),
+            false => self.take_meta()?.into(),
         };
         let b = &mut *self.b;
-        let bytes_at = b.arena.len();
-        let (key_at, key_len) = b.key.take().unwrap_or((bytes_at, 0));
         b.frames.push(Frame {
             container,
-            first_member: b.members.len(),
-            bytes_at,
-            key_at,
-            key_len,
             sorted: true,
+            first_member: b.members.len(),
+            bytes_at: b.arena.len(),
+            next_id: 0,
             meta,
             overflow: None,
-            next_id: 0,
         });
         Ok(())
     }
 
     #[inline]
     fn key(&mut self, key: Key<'_>) -> Result<()> {
-        let at = self.b.arena.len();
-        key.encode(&mut self.b.arena);
-        let len = self.b.arena.len() - at;
+        let b = &mut *self.b;
+        let frame = b.frames.last_mut().expect("a key stands in a map");
+        let len = key.encoded_len();
         if len > KEY_LEN_MAX && matches!(key, Key::Text(text) if text.len() > KEY_LEN_MAX) {
             return Err(Error::limit_exceeded(format!(
                 "a key has {len} bytes; at most {KEY_LEN_MAX} are allowed"
             )));
         }
-        self.b.key = Some((at, len));
+        let start = b.arena.len() - frame.bytes_at;
+        varint::write(len as u64, &mut b.arena);
+        key.encode(&mut b.arena);
+        let bytes = &b.arena[frame.bytes_at..];
+        let value_at = bytes.len();
+        let key_at = value_at - len;
+        let head = key::head(&bytes[key_at..]);
+        if let Some(last) = b.members[frame.first_member..].last() {
+            assert!(last.end > 0 && frame.container == Container::Map, "a value follows each key");
+            frame.sorted &=
+                last.head < head || (last.head == head && last.entry(bytes).key < &bytes[key_at..]);
+        }
+        let (start, key_at, value_at) = (start as u32, key_at as u32, value_at as u32);
+        b.members.push(Member { head, start, key_at, value_at, end: 0 });
         Ok(())
     }
 
@@ -405,43 +447,25 @@ impl Visitor for Build<'_, '_> {
             let long = Long { id, len: bytes.len() as u64, form };
             node::write_long(long, &mut self.b.arena);
         }
-        self.add_member()
+        self.end_value()
     }
 
     #[inline]
     fn close(&mut self) -> Result<()> {
         self.sort_members()?;
-        let b = &mut *self.b;
-        let frame = b.frames.last().expect("close comes after open");
-        let (container, first) = (frame.container, frame.first_member);
-        let mut encoded_id = None;
-        b.body.clear();
-        if frame.overflow.is_none() {
-            let members = &b.members[first..];
-            // Longer bodies are not even encoded: pages are packed from the members themselves.
-            if b.arena.len() - frame.bytes_at <= 2 * self.pending.sizes.inline_len_max {
-                let arena = &b.arena;
-                let entry = |index: usize| element_of(arena, &members[index]);
-                page::encode(container, members.len(), entry, None, &mut b.body);
-            }
-        }
-        let inline = frame.overflow.is_none()
-            && (!b.body.is_empty() || b.members.len() == first)
-            && b.body.len() <= self.pending.sizes.inline_len_max;
-        if !inline {
-            encoded_id = Some(self.write_pages()?);
-        }
+        let id = match self.enclose() {
+            true => None,
+            false => Some(self.write_pages()?),
+        };
         let b = &mut *self.b;
         let frame = b.frames.pop().expect("close comes after open");
-        b.members.truncate(first);
-        b.arena.truncate(frame.bytes_at);
-        b.key = Some((frame.key_at, frame.key_len));
-        node::write_meta(&frame.meta, &mut b.arena);
-        match encoded_id {
-            Some(id) => node::write_paged(container, id, &mut b.arena),
-            None => node::write_inline(container, &b.body, &mut b.arena),
+        b.members.truncate(frame.first_member);
+        if let Some(id) = id {
+            b.arena.truncate(frame.bytes_at);
+            node::write_meta(&frame.meta, &mut b.arena);
+            node::write_paged(frame.container, id, &mut b.arena);
         }
-        self.add_member()
+        self.end_value()
     }
 
     fn meta(&mut self, name: &str, value: &str) -> Result<()> {
@@ -455,6 +479,7 @@ impl Visitor for Build<'_, '_> {
 
     fn element(&mut self, id: u64) {
         if let Some(frame) = self.b.frames.last_mut() {
+            frame.sorted &= id == frame.next_id;
             frame.next_id = id;
         }
     }

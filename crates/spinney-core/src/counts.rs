@@ -157,22 +157,22 @@ impl CountTree {
     /// The page that holds a position and the position inside it. The position behind the last
     /// element lies behind the last page's last. `None` when there are no pages.
     pub fn find(&mut self, snapshot: &dyn Snapshot, position: u64) -> Result<Option<(Rank, u64)>> {
+        if let Some(behind) = position.checked_sub(self.total()) {
+            let trail = self.descend(snapshot, |node| node.entries.len() - 1)?;
+            let last = trail.last().copied().map(|step| self.entry(step));
+            return Ok(last.map(|(rank, count)| (rank, count + behind)));
+        }
         let mut rest = position;
         let trail = self.descend(snapshot, |node| {
-            let last = node.entries.len() - 1;
-            node.entries
-                .iter()
-                .position(|&(_, count)| {
-                    let here = rest < count;
-                    if !here {
-                        rest -= count;
-                    }
-                    here
-                })
-                .unwrap_or_else(|| {
-                    rest += node.entries[last].1;
-                    last
-                })
+            let here = node.entries.iter().position(|&(_, count)| {
+                let here = rest < count;
+                if !here {
+                    rest -= count;
+                }
+                here
+            });
+            // Counts that do not add up are found by the page, which has fewer elements.
+            here.unwrap_or(node.entries.len() - 1)
         })?;
         Ok(trail.last().copied().map(|step| (self.entry(step).0, rest)))
     }

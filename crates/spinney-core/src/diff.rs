@@ -4,6 +4,8 @@
 //! it have made. It is normalised (at most one operation a node, none without effect) and
 //! invertible. Large containers are held by reference until [`Diff::expand`] takes them in.
 
+use std::sync::Arc;
+
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key};
@@ -43,9 +45,9 @@ pub struct Op {
     /// The tree that the ids in `old` and `new` belong to.
     pub tree: TreeId,
     /// The encoded node before, or encoded metadata; `None` when it is added.
-    pub old: Option<Box<[u8]>>,
+    pub old: Option<Arc<[u8]>>,
     /// The encoded node after, or encoded metadata; `None` when it is removed.
-    pub new: Option<Box<[u8]>>,
+    pub new: Option<Arc<[u8]>>,
 }
 
 impl Op {
@@ -97,9 +99,9 @@ pub enum MemberChange {
     /// The whole node.
     Node {
         /// Before.
-        old: Option<Box<[u8]>>,
+        old: Option<Arc<[u8]>>,
         /// After.
-        new: Option<Box<[u8]>>,
+        new: Option<Arc<[u8]>>,
     },
     /// Something below an opened container, and perhaps its metadata.
     Below {
@@ -111,7 +113,7 @@ pub enum MemberChange {
 }
 
 /// Encoded metadata before and after.
-pub type MetaChange = (Box<[u8]>, Box<[u8]>);
+pub type MetaChange = (Arc<[u8]>, Arc<[u8]>);
 
 /// An element that was taken out or put in.
 #[derive(Clone, Debug)]
@@ -121,7 +123,7 @@ pub struct ElementDelta {
     /// Its position.
     pub position: u64,
     /// Its encoded node.
-    pub value: Box<[u8]>,
+    pub value: Arc<[u8]>,
 }
 
 impl Diff {
@@ -217,11 +219,7 @@ mod tests {
 
     #[test]
     fn encoding_and_inversion_round_trip() {
-        let key = |text: &str| {
-            let mut out = Vec::new();
-            Key::new(text).encode(&mut out);
-            Step::Key(out.into())
-        };
+        let key = |text: &str| Step::Key(Key::new(text).encoded());
         let op = |path: Vec<Step>, old: Option<&[u8]>, new: Option<&[u8]>| Op {
             path,
             what: What::Node,

@@ -106,8 +106,13 @@ impl fmt::Display for ErrorKind {
 }
 
 /// An error: its kind, what happened where and what to do, and the cause below it.
+///
+/// One pointer wide, so that results of hot calls stay in a register.
 #[derive(Clone, Debug)]
-pub struct Error {
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
     kind: ErrorKind,
     context: String,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -119,41 +124,41 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind`; `context` is a lower-case clause: what happened, where, what was expected.
     pub fn new(kind: ErrorKind, context: impl Into<String>) -> Self {
-        Error { kind, context: context.into(), source: None }
+        Error(Box::new(Inner { kind, context: context.into(), source: None }))
     }
 
     /// Adds the cause, kept as a source and not flattened into the text.
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+        self.0.source = Some(Arc::new(source));
         self
     }
 
     /// Puts `outer: ` before the text: the operation or the path where it happened.
     pub fn at(mut self, outer: impl fmt::Display) -> Self {
-        self.context = format!("{outer}: {}", self.context);
+        self.0.context = format!("{outer}: {}", self.0.context);
         self
     }
 
     /// The kind, which is the contract.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// The text without the sources.
     pub fn context(&self) -> &str {
-        &self.context
+        &self.0.context
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.context)
+        f.write_str(&self.0.context)
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
+        self.0.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
     }
 }
 

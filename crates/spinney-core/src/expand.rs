@@ -1,5 +1,7 @@
 //! Diffs that contain what they refer to, so that they apply anywhere.
 
+use std::sync::Arc;
+
 use crate::diff::{Diff, Op, What};
 use crate::error::{Error, Result};
 use crate::inline::{Frames, Visited};
@@ -16,7 +18,7 @@ impl Diff {
     /// # Errors
     /// Those of reading; `LimitExceeded` when one node does not fit 4 GiB.
     pub fn expand(&self, before: &View<'_>, after: &View<'_>) -> Result<Diff> {
-        let take_in = |view: &View<'_>, op: &Op, side: &Option<Box<[u8]>>| match side {
+        let take_in = |view: &View<'_>, op: &Op, side: &Option<Arc<[u8]>>| match side {
             Some(encoded) if op.what == What::Node => {
                 let mut contained = ContainedBuilder::default();
                 view.walk(&Slot::owned(op.tree, encoded), &mut contained)?;
@@ -81,7 +83,7 @@ struct ContainedBuilder {
 }
 
 impl ContainedBuilder {
-    fn finish(self) -> Box<[u8]> {
+    fn finish(self) -> Arc<[u8]> {
         self.done.into()
     }
 

@@ -16,62 +16,43 @@ use crate::varint;
 use crate::view::PAGE_CUT;
 use crate::visit::Container;
 
-/// Entries copied into one buffer, to become a page.
+/// Entries copied into one buffer, to become pages.
 #[derive(Default)]
-pub struct Run {
+struct Run {
     arena: Vec<u8>,
     /// End of the key and of the value of each entry, and its element id.
     ends: Vec<(usize, usize, u64)>,
-    measure: Measure,
 }
 
 impl Run {
     /// Adds an entry behind the others.
-    #[inline]
-    pub fn push(&mut self, entry: Entry<'_>) {
-        self.measure = self.measured_with(&entry);
+    fn push(&mut self, entry: Entry<'_>) {
         self.arena.extend_from_slice(entry.key);
         let key_end = self.arena.len();
         self.arena.extend_from_slice(entry.value);
         self.ends.push((key_end, self.arena.len(), entry.id));
     }
 
-    #[inline]
-    fn measured_with(&self, entry: &Entry<'_>) -> Measure {
-        let first = match self.ends.first() {
-            Some(&(key_end, ..)) => &self.arena[..key_end],
-            None => entry.key,
-        };
-        self.measure.with(first, entry)
-    }
-
     /// An entry.
-    #[inline]
-    pub fn entry(&self, index: usize) -> Entry<'_> {
-        let start = if index == 0 { 0 } else { self.ends[index - 1].1 };
+    fn entry(&self, index: usize) -> Entry<'_> {
+        let start = self.start(index);
         let (key_end, end, id) = self.ends[index];
         Entry { key: &self.arena[start..key_end], id, value: &self.arena[key_end..end] }
     }
 
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        self.ends.len()
+    fn start(&self, index: usize) -> usize {
+        if index == 0 { 0 } else { self.ends[index - 1].1 }
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// At most this many bytes of page body.
-    pub fn body_len_max(&self) -> usize {
-        self.measure.body_len_max()
-    }
-
-    fn clear(&mut self) {
-        self.arena.clear();
-        self.ends.clear();
-        self.measure = Measure::default();
+    /// Drops the first entries.
+    fn drop_first(&mut self, count: usize) {
+        let start = self.start(count);
+        self.arena.drain(..start);
+        self.ends.drain(..count);
+        for (key_end, end, _) in &mut self.ends {
+            *key_end -= start;
+            *end -= start;
+        }
     }
 }
 
@@ -83,7 +64,8 @@ pub fn page_record<'a>(
     count: usize,
     entry: impl Fn(usize) -> Entry<'a>,
 ) -> Vec<u8> {
-    let mut record = vec![0; SEAL_LEN];
+    let mut record = Vec::with_capacity(PAGE_LEN);
+    record.extend_from_slice(&[0; SEAL_LEN]);
     match cut_separator {
         None => record.push(0),
         Some(separator) => {
@@ -96,6 +78,9 @@ pub fn page_record<'a>(
     record
 }
 
+/// Bytes that are reserved for a page record, a little more than most need.
+const PAGE_LEN: usize = 4096;
+
 /// Bytes of a page record before its body, when the separator is not cut.
 pub const PAGE_HEADER_LEN: usize = SEAL_LEN + 1;
 
@@ -103,6 +88,9 @@ pub const PAGE_HEADER_LEN: usize = SEAL_LEN + 1;
 pub fn shortest_separator<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     &right[..(common_prefix_len(left, right) + 1).min(right.len())]
 }
+
+/// Bytes of entries that are gathered before pages are made of them.
+const RUN_LEN_MAX: usize = 64 << 10;
 
 /// Fills the pages of a new container.
 pub struct Filler {
@@ -155,19 +143,78 @@ impl Filler {
     ///
     /// # Errors
     /// Those of writing ahead; `LimitExceeded` above [`COUNT_MAX`] members.
-    #[inline]
     pub fn push(&mut self, pending: &mut Pending<'_>, entry: Entry<'_>) -> Result<()> {
-        let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
-        if !self.run.is_empty() && self.run.measured_with(&entry).body_len_max() > fits {
-            self.flush(pending)?;
-        }
         self.run.push(entry);
-        self.total += 1;
-        self.next_id = self.next_id.max(entry.id + 1);
+        if self.run.arena.len() + self.run.ends.len() > RUN_LEN_MAX {
+            self.write_run(pending, false)?;
+        }
         Ok(())
     }
 
-    fn flush(&mut self, pending: &mut Pending<'_>) -> Result<()> {
+    /// Adds the last entries, without copying them when there are no others, and finishes.
+    ///
+    /// # Errors
+    /// As [`Filler::push`].
+    pub fn finish_with<'e>(
+        mut self,
+        pending: &mut Pending<'_>,
+        count: usize,
+        entry: impl Fn(usize) -> Entry<'e> + Copy,
+    ) -> Result<()> {
+        match self.total == 0 && self.run.ends.is_empty() {
+            true => drop(self.write_pages(pending, count, entry, true)?),
+            false => (0..count).try_for_each(|index| self.push(pending, entry(index)))?,
+        }
+        self.finish(pending)
+    }
+
+    fn write_run(&mut self, pending: &mut Pending<'_>, all: bool) -> Result<()> {
+        let mut run = std::mem::take(&mut self.run);
+        let written = self.write_pages(pending, run.ends.len(), |index| run.entry(index), all)?;
+        run.drop_first(written);
+        self.run = run;
+        Ok(())
+    }
+
+    /// Writes pages as full as they get; unless `all` are to be written, the last page is left for
+    /// entries that follow. Returns how many entries it wrote.
+    fn write_pages<'e>(
+        &mut self,
+        pending: &mut Pending<'_>,
+        count: usize,
+        entry: impl Fn(usize) -> Entry<'e> + Copy,
+        all: bool,
+    ) -> Result<usize> {
+        let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
+        let mut start = 0;
+        while start < count {
+            let first = entry(start).key;
+            let mut measure = Measure::default();
+            let mut end = start;
+            while end < count {
+                let with = measure.with(first, &entry(end));
+                if end > start && with.body_len_max() > fits {
+                    break;
+                }
+                measure = with;
+                end += 1;
+            }
+            if end == count && !all {
+                break;
+            }
+            self.write_page(pending, end - start, |index| entry(start + index))?;
+            start = end;
+        }
+        Ok(start)
+    }
+
+    fn write_page<'e>(
+        &mut self,
+        pending: &mut Pending<'_>,
+        count: usize,
+        entry: impl Fn(usize) -> Entry<'e>,
+    ) -> Result<()> {
+        self.total += count as u64;
         if self.total > COUNT_MAX {
             return Err(Error::limit_exceeded(format!(
                 "a container has more than {COUNT_MAX} members"
@@ -184,22 +231,23 @@ impl Filler {
             Container::Map => {
                 let separator = match &self.last_key {
                     None => Vec::new(),
-                    Some(last) => shortest_separator(last, self.run.entry(0).key).to_vec(),
+                    Some(last) => shortest_separator(last, entry(0).key).to_vec(),
                 };
                 self.map_key(&separator, pending.sizes.key_len_max)
             }
         };
-        let run = &self.run;
-        let record =
-            page_record(self.container, &key, cut.as_deref(), run.len(), |index| run.entry(index));
+        let record = page_record(self.container, &key, cut.as_deref(), count, &entry);
         pending.put(&key, &record);
         match self.container {
-            Container::Map => self.last_key = Some(run.entry(run.len() - 1).key.to_vec()),
+            Container::Map if count > 0 => self.last_key = Some(entry(count - 1).key.to_vec()),
+            Container::Map => {}
             Container::List => {
-                self.counts.insert(pending.snapshot(), self.last_rank, run.len() as u64)?;
+                for index in 0..count {
+                    self.next_id = self.next_id.max(entry(index).id + 1);
+                }
+                self.counts.insert(pending.snapshot(), self.last_rank, count as u64)?;
             }
         }
-        self.run.clear();
         if self.ahead {
             pending.write_ahead(self.tree)?;
         }
@@ -228,8 +276,9 @@ impl Filler {
     /// # Errors
     /// As [`Filler::push`].
     pub fn finish(mut self, pending: &mut Pending<'_>) -> Result<()> {
-        if !self.run.is_empty() || self.total == 0 {
-            self.flush(pending)?;
+        self.write_run(pending, true)?;
+        if self.total == 0 {
+            self.write_page(pending, 0, |_| unreachable!("it is empty"))?;
         }
         for (key, record) in self.counts.save() {
             pending.put(&key, &record.expect("a new tree removes nothing"));

@@ -11,9 +11,10 @@
 //! | `0x13` | a text that is empty or starts below `0x14`; the text follows |
 //! | `0x14..=0xf4` | a text, as it is |
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Deref;
 
 use smallvec::SmallVec;
 
@@ -22,8 +23,62 @@ use crate::error::{Error, Result};
 const ZERO: u8 = 0x0a;
 const ESCAPE: u8 = 0x13;
 
-/// The bytes of a key, in place when they are few.
-pub type EncodedKey = SmallVec<[u8; 24]>;
+/// The bytes of a key, in place when they are few; most comparisons need only the first eight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedKey {
+    head: u64,
+    bytes: SmallVec<[u8; 24]>,
+}
+
+impl EncodedKey {
+    /// A copy of encoded bytes.
+    #[inline]
+    pub fn from_slice(bytes: &[u8]) -> EncodedKey {
+        EncodedKey { head: head(bytes), bytes: SmallVec::from_slice(bytes) }
+    }
+}
+
+impl Deref for EncodedKey {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Borrow<[u8]> for EncodedKey {
+    #[inline]
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Ord for EncodedKey {
+    #[inline]
+    fn cmp(&self, other: &EncodedKey) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| self.bytes[..].cmp(&other.bytes[..]))
+    }
+}
+
+impl PartialOrd for EncodedKey {
+    #[inline]
+    fn partial_cmp(&self, other: &EncodedKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The first eight bytes as a number that sorts as they do, with zeros behind shorter ones.
+#[inline]
+pub fn head(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; 8];
+            head[..bytes.len()].copy_from_slice(bytes);
+            u64::from_be_bytes(head)
+        }
+    }
+}
 
 /// A map key: a canonical integer or any other text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +107,18 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// How many bytes [`Key::encode`] appends.
+    #[inline]
+    pub fn encoded_len(&self) -> usize {
+        match *self {
+            Key::Text(text) => {
+                text.len() + usize::from(text.bytes().next().is_none_or(|first| first <= ESCAPE))
+            }
+            Key::Int(0) => 1,
+            Key::Int(value) => 1 + integer_len(value),
+        }
+    }
+
     /// Appends the bytes that sort in the order of the model.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -61,9 +128,9 @@ impl<'a> Key<'a> {
     /// The bytes that sort in the order of the model.
     #[inline]
     pub fn encoded(&self) -> EncodedKey {
-        let mut out = EncodedKey::new();
-        self.encode_with(|part| out.extend_from_slice(part));
-        out
+        let mut bytes = SmallVec::new();
+        self.encode_with(|part| bytes.extend_from_slice(part));
+        EncodedKey { head: head(&bytes), bytes }
     }
 
     #[inline]
@@ -78,14 +145,12 @@ impl<'a> Key<'a> {
             }
             Key::Int(0) => put(&[ZERO]),
             Key::Int(value) if value > 0 => {
-                let bytes = value.to_be_bytes();
-                let skip = value.leading_zeros() as usize / 8;
-                put(&[ZERO + (8 - skip) as u8]);
-                put(&bytes[skip..]);
+                let used = integer_len(value);
+                put(&[ZERO + used as u8]);
+                put(&value.to_be_bytes()[8 - used..]);
             }
             Key::Int(value) => {
-                let magnitude_less_one = !value as u64;
-                let used = (8 - magnitude_less_one.leading_zeros() as usize / 8).max(1);
+                let used = integer_len(value);
                 put(&[ZERO - used as u8]);
                 put(&value.to_be_bytes()[8 - used..]);
             }
@@ -213,6 +278,13 @@ fn integer(first: u8, rest: &[u8]) -> Option<i64> {
     (fewest && (value < 0) == (first < ZERO)).then_some(value)
 }
 
+/// The bytes that an integer needs, 1 to 8; of a negative one those of `-1 - value`.
+#[inline]
+fn integer_len(value: i64) -> usize {
+    let magnitude = (value ^ (value >> 63)) as u64;
+    8 - (magnitude | 1).leading_zeros() as usize / 8
+}
+
 /// The value of a text that is `0` or `-?[1-9][0-9]*` within i64.
 #[inline]
 fn canonical_integer(text: &[u8]) -> Option<i64> {
@@ -245,6 +317,7 @@ mod tests {
     fn encoded(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
         Key::new(text).encode(&mut out);
+        assert_eq!(Key::new(text).encoded_len(), out.len());
         out
     }
 

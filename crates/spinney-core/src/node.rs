@@ -322,16 +322,22 @@ fn write_number(num: Num<'_>, out: &mut Vec<u8>) {
 /// Appends a small container with its page body.
 #[inline]
 pub fn write_inline(container: Container, body: &[u8], out: &mut Vec<u8>) {
+    write_inline_tag(container, body.len(), out);
+    out.extend_from_slice(body);
+}
+
+/// Appends what stands before the page body of a small container.
+#[inline]
+pub fn write_inline_tag(container: Container, body_len: usize, out: &mut Vec<u8>) {
     let (short, short_max, tag) = match container {
         Container::Map => (SHORT_MAP, SHORT_MAP_LEN_MAX, INLINE_MAP),
         Container::List => (SHORT_LIST, SHORT_LIST_LEN_MAX, INLINE_LIST),
     };
-    if body.len() <= short_max {
-        out.push(short + body.len() as u8);
-        out.extend_from_slice(body);
+    if body_len <= short_max {
+        out.push(short + body_len as u8);
     } else {
         out.push(tag);
-        varint::write_bytes(body, out);
+        varint::write(body_len as u64, out);
     }
 }
 

@@ -302,7 +302,15 @@ impl<'a> Iterator for Entries<'_, 'a> {
 /// Length of the longest common prefix.
 #[inline]
 pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let mut len = 0;
+    while let (Some(x), Some(y)) = (a[len..].first_chunk::<8>(), b[len..].first_chunk::<8>()) {
+        let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differing != 0 {
+            return len + differing.trailing_zeros() as usize / 8;
+        }
+        len += 8;
+    }
+    len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
 }
 
 /// Appends the body of a page of `count` entries; map entries must come in ascending keys.
@@ -361,11 +369,7 @@ pub fn encode<'a>(
     if next_id.is_some() {
         flags |= HAS_NEXT_ID;
     }
-    let width_bits = match entries_len {
-        0..0x100 => 0,
-        0x100..0x1_0000 => 1,
-        _ => 2,
-    };
+    let width_bits = width_bits(entries_len);
     out.push(flags | width_bits);
     varint::write(count as u64, out);
     if flags & HAS_PREFIX != 0 {
@@ -397,6 +401,51 @@ pub fn encode<'a>(
         out.extend_from_slice(value);
     }
     debug_assert_eq!(out.len() - entries_at, entries_len);
+}
+
+/// Bytes of a body of `count` entries that are encoded as they lie in it: those of a map in
+/// ascending keys without a common prefix, those of a list with ids that count up from 0.
+/// `entries_len` is the length of all of them.
+#[inline]
+pub fn body_len_of_parts(count: usize, entries_len: usize) -> usize {
+    match count {
+        0 => 0,
+        _ => {
+            let width = 1 << width_bits(entries_len);
+            1 + varint::len(count as u64) + (count - 1) * width + entries_len
+        }
+    }
+}
+
+/// Appends what stands before such entries, whose lengths are given.
+#[inline]
+pub fn write_header_of_parts(
+    part_lens: impl ExactSizeIterator<Item = usize>,
+    entries_len: usize,
+    out: &mut Vec<u8>,
+) {
+    let count = part_lens.len();
+    if count == 0 {
+        return;
+    }
+    let width_bits = width_bits(entries_len);
+    out.push(width_bits);
+    varint::write(count as u64, out);
+    let mut offset = 0;
+    for len in part_lens.take(count - 1) {
+        offset += len;
+        out.extend_from_slice(&(offset as u32).to_le_bytes()[..1 << width_bits]);
+    }
+}
+
+/// The width of offsets as flags tell it.
+#[inline]
+fn width_bits(entries_len: usize) -> u8 {
+    match entries_len {
+        0..0x100 => 0,
+        0x100..0x1_0000 => 1,
+        _ => 2,
+    }
 }
 
 /// Appends the body of a map's page with one member set, or with `None` removed, by copying what
@@ -471,6 +520,10 @@ pub struct Measure {
     count: usize,
     bytes: usize,
     prefix_len: usize,
+    first_id: u64,
+    /// Bytes of the ids, when they do not count up from the first.
+    ids_len: usize,
+    explicit_ids: bool,
 }
 
 /// Bytes that a page needs beside its entries: flags, count, prefix length, ids.
@@ -480,15 +533,22 @@ impl Measure {
     /// The measure with one entry more; `first` is the first key of the run.
     #[inline]
     pub fn with(&self, first: &[u8], entry: &Entry<'_>) -> Measure {
-        let common = common_prefix_len(first, entry.key);
-        let prefix_len = if self.count == 0 { common } else { self.prefix_len.min(common) };
-        let key_len = varint::len(entry.key.len() as u64) + entry.key.len();
-        let id_len = if entry.key.is_empty() { varint::len(entry.id) } else { 0 };
-        Measure {
-            count: self.count + 1,
-            bytes: self.bytes + key_len + id_len + entry.value.len(),
-            prefix_len,
+        let mut measure = Measure { count: self.count + 1, ..*self };
+        measure.bytes += entry.value.len();
+        if entry.key.is_empty() {
+            if self.count == 0 {
+                measure.first_id = entry.id;
+            }
+            measure.explicit_ids |= entry.id != measure.first_id.wrapping_add(self.count as u64);
+            measure.ids_len += varint::len(entry.id);
+        } else {
+            measure.bytes += varint::len(entry.key.len() as u64) + entry.key.len();
+            measure.prefix_len = match self.count {
+                0 => first.len(),
+                _ => common_prefix_len(&first[..self.prefix_len], entry.key),
+            };
         }
+        measure
     }
 
     /// The measure of a whole run of map entries in ascending keys.
@@ -503,6 +563,7 @@ impl Measure {
             count: entries.len(),
             bytes: entries.iter().map(entry_len).sum(),
             prefix_len: common_prefix_len(first.key, last.key),
+            ..Measure::default()
         }
     }
 
@@ -518,8 +579,9 @@ impl Measure {
             0..0x1_0000 => 2,
             _ => 4,
         };
+        let ids_len = if self.explicit_ids { self.ids_len } else { 0 };
         let saved = self.prefix_len * self.count.saturating_sub(1);
-        HEADER_LEN_MAX + self.count.saturating_sub(1) * width + self.bytes - saved
+        HEADER_LEN_MAX + self.count.saturating_sub(1) * width + self.bytes + ids_len - saved
     }
 }
 

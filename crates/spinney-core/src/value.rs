@@ -121,8 +121,9 @@ fn decoded(key: &[u8]) -> Key<'_> {
 }
 
 fn encoded(key: &str) -> Box<[u8]> {
-    let mut bytes = Vec::with_capacity(key.len() + 1);
-    Key::new(key).encode(&mut bytes);
+    let key = Key::new(key);
+    let mut bytes = Vec::with_capacity(key.encoded_len());
+    key.encode(&mut bytes);
     bytes.into_boxed_slice()
 }
 

@@ -1,6 +1,7 @@
-//! Runs one hot path many times, for a profiler: `hot_paths import|export|leaf|staged|sets [TIMES]`.
+//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|staged|sets|
+//! appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 use spinney::{Durability, Existing, Map, OpenOptions, Value};
@@ -47,6 +48,24 @@ fn main() -> spinney::Result<()> {
                     serde_json::from_str::<serde_json::Value>(&text).expect("parses"),
                 );
             }
+        }
+        "ratio" => {
+            let (mut import_least, mut parse_least) = (Duration::MAX, Duration::MAX);
+            for _ in 0..times {
+                store.write(|tx| tx.remove("/running"))?;
+                store.wait_until_reclaimed();
+                store.sync()?;
+                let start = Instant::now();
+                import("/running")?;
+                store.sync()?;
+                import_least = import_least.min(start.elapsed());
+                let start = Instant::now();
+                let value = serde_json::from_str::<serde_json::Value>(&text).expect("parses");
+                parse_least = parse_least.min(start.elapsed());
+                drop(std::hint::black_box(value));
+            }
+            let ratio = parse_least.as_secs_f64() / import_least.as_secs_f64();
+            println!("durable import {import_least:?}, parse {parse_least:?}: {ratio:.2}x");
         }
         "print" => {
             let value: serde_json::Value = serde_json::from_str(&text).expect("parses");
@@ -97,8 +116,24 @@ fn main() -> spinney::Result<()> {
                 })?;
             }
         }
+        "appends" => {
+            for _ in 0..times {
+                store.write(|tx| tx.set("/running/cont/usr-lst", &Value::list()))?;
+                store.wait_until_reclaimed();
+                store.write(|tx| {
+                    for i in 0..ITEMS {
+                        let entry: Map =
+                            [("k", Value::from(u64::from(i))), ("l", Value::from(format!("l{i}")))]
+                                .into_iter()
+                                .collect();
+                        tx.set("/running/cont/usr-lst/-", &Value::Map(entry))?;
+                    }
+                    Ok(())
+                })?;
+            }
+        }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, export, print, leaf, staged, sets"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, staged, sets, appends"
         ),
     }
     let per = start.elapsed() / times;

@@ -1,12 +1,13 @@
 //! Turning the edits of a list into an inline body or into changed pages and counts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::backend::{Snapshot, TreeId};
 use crate::diff::{Delta, ElementDelta, MemberDelta, Step};
 use crate::edit::encode_map::member_change;
 use crate::edit::list::{ElementValue, ListWork, OpenPage, damaged, gone_pages, rank_between};
-use crate::edit::{Base, Body, Edits, Outcome, Work, outcome};
+use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
 use crate::fill::{Filler, PAGE_HEADER_LEN, page_record};
 use crate::layout::{RecordKind, prefix};
@@ -43,18 +44,18 @@ pub fn encode(edits: &mut Edits, pending: &mut Pending<'_>, index: usize) -> Res
     Ok(())
 }
 
-/// The new encoded nodes of edited elements, by id.
-struct Values(BTreeMap<u64, Box<[u8]>>);
+/// The new encoded nodes of opened elements, by id.
+struct Values(BTreeMap<u64, Arc<[u8]>>);
 
 impl Values {
     fn of(list: &ListWork, nodes: &[Work]) -> Result<Values> {
         let mut values = BTreeMap::new();
         for page in list.pages.values() {
             for element in &page.elements {
-                if let ElementValue::Edited(edit) = &element.value
+                if let ElementValue::Edited(edit @ Edit::Open { .. }) = &element.value
                     && let Outcome::Is(value) = outcome(nodes, edit, None)?
                 {
-                    values.insert(element.id, value.into());
+                    values.insert(element.id, value[..].into());
                 }
             }
         }
@@ -66,9 +67,10 @@ impl Values {
         list: &'a ListWork,
         element: &'a crate::edit::list::Element,
     ) -> Entry<'a> {
-        let value = match list.stored_bytes(&element.value) {
-            Some(stored) => stored,
-            None => &self.0[&element.id],
+        let value = match &element.value {
+            ElementValue::Edited(Edit::Set(encoded)) => encoded,
+            ElementValue::Edited(_) => &self.0[&element.id],
+            stored => list.stored_bytes(stored).expect("it is stored"),
         };
         Entry { key: &[], id: element.id, value }
     }
@@ -108,9 +110,10 @@ fn delta(
     let mut stored = before.iter();
     for (id, position, value) in after {
         if !is_kept(id) {
-            let value = match list.stored_bytes(value) {
-                Some(stored) => stored.into(),
-                None => values.0[&id].clone(),
+            let value = match value {
+                ElementValue::Edited(Edit::Set(encoded)) => Arc::clone(encoded),
+                ElementValue::Edited(_) => Arc::clone(&values.0[&id]),
+                stored => list.stored_bytes(stored).expect("it is stored").into(),
             };
             delta.put.push(ElementDelta { id, position, value });
             continue;
@@ -191,10 +194,7 @@ fn encode_inline(
     let id = pending.new_id(tree)?;
     let mut filler = Filler::new(Container::List, tree, id).without_writing_ahead();
     filler.set_next_id(list.next_id);
-    for entry in elements {
-        filler.push(pending, entry)?;
-    }
-    filler.finish(pending)?;
+    filler.finish_with(pending, elements.len(), |index| elements[index])?;
     node::write_paged(Container::List, id, &mut out);
     Ok(out)
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use crate::backend::{Direction, TreeId};
 use crate::diff::{MemberChange, MemberDelta, Step};
@@ -183,7 +184,7 @@ pub fn member_change(
     {
         let (old_meta, _) = node::split_meta(stored)
             .ok_or_else(|| Error::corrupted("a stored node does not read"))?;
-        let meta = (old_meta != &**meta).then(|| (old_meta.into(), meta.clone()));
+        let meta = (old_meta != &**meta).then(|| (old_meta.into(), meta[..].into()));
         let changed = nodes[*node].changed || meta.is_some();
         return Ok(changed.then_some(MemberChange::Below { node: *node, meta }));
     }
@@ -191,7 +192,11 @@ pub fn member_change(
         Outcome::Same => None,
         Outcome::Gone => Some(MemberChange::Node { old: stored.map(Into::into), new: None }),
         Outcome::Is(new) => {
-            Some(MemberChange::Node { old: stored.map(Into::into), new: Some(new[..].into()) })
+            let new = match edit {
+                Edit::Set(encoded) => Arc::clone(encoded),
+                _ => new[..].into(),
+            };
+            Some(MemberChange::Node { old: stored.map(Into::into), new: Some(new) })
         }
     })
 }
@@ -305,11 +310,8 @@ fn encode_inline(
         return Ok(out);
     }
     let id = pending.new_id(tree)?;
-    let mut filler = Filler::new(Container::Map, tree, id).without_writing_ahead();
-    for entry in entries {
-        filler.push(pending, entry)?;
-    }
-    filler.finish(pending)?;
+    let filler = Filler::new(Container::Map, tree, id).without_writing_ahead();
+    filler.finish_with(pending, entries.len(), |index| entries[index])?;
     node::write_paged(Container::Map, id, &mut out);
     Ok(out)
 }

@@ -218,7 +218,7 @@ impl ListWork {
             self.pages.insert(rank::FIRST, page);
             return self.counts.insert(view.snapshot, rank::FIRST, 1);
         };
-        let page = self.open_page(view, rank)?;
+        let page = self.pages.get_mut(&rank).expect("it was located");
         page.elements.insert(index, element);
         page.changed = true;
         let len = page.elements.len();

@@ -11,6 +11,7 @@ pub mod read;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::backend::TreeId;
 use crate::diff::Delta;
@@ -81,7 +82,7 @@ pub enum Edit {
     /// It was removed.
     Removed,
     /// It is this encoded node.
-    Set(Box<[u8]>),
+    Set(Arc<[u8]>),
     /// It is an opened container with this metadata.
     Open {
         /// Encoded metadata.

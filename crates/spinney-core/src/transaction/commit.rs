@@ -162,7 +162,7 @@ impl Transaction<'_> {
                     MemberChange::Below { .. } => None,
                 });
                 let old = replaced.chain(taken.into_iter().map(|taken| taken.value));
-                dropped.extend(old.map(|old| (work.tree, old.into())));
+                dropped.extend(old.map(|old| (work.tree, old.to_vec())));
             }
         }
         let mut items = Vec::new();

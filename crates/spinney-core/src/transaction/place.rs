@@ -1,5 +1,7 @@
 //! The way to a container, and putting members into it and taking them out.
 
+use std::sync::Arc;
+
 use crate::backend::TreeId;
 use crate::build::Build;
 use crate::edit::list::{Element, ElementValue};
@@ -220,7 +222,7 @@ impl<'b> Transaction<'b> {
         &mut self,
         tree: TreeId,
         source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
-    ) -> Result<Box<[u8]>> {
+    ) -> Result<Arc<[u8]>> {
         let first_id = self.pending.head(tree)?.next_id;
         let depth = self.trail.len();
         let mut build: Build<'_, 'b> =
@@ -394,7 +396,7 @@ impl<'b> Transaction<'b> {
         while let Some(edit) = edits.pop() {
             match edit {
                 Edit::Removed => {}
-                Edit::Set(encoded) => self.dropped.push((tree, encoded.into())),
+                Edit::Set(encoded) => self.dropped.push((tree, encoded.to_vec())),
                 Edit::Open { node, .. } => {
                     let work = &mut self.edits.nodes[node];
                     let mut encoded = Vec::new();

@@ -1,6 +1,7 @@
 //! Replacing the whole store by an object whose members become trees.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::backend::TreeId;
 use crate::build::Build;
@@ -66,7 +67,7 @@ impl Transaction<'_> {
 }
 
 /// The name of a tree and its encoded root node.
-type FreshTree = (EncodedKey, Box<[u8]>);
+type FreshTree = (EncodedKey, Arc<[u8]>);
 
 /// Builds each member of the root in its own tree.
 struct RootMembers<'t, 'b> {
