@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
 use crate::fill::Filler;
-use crate::key::{self, Key};
+use crate::key::{self, Key, StoredKey, StoredKeyForm};
 use crate::layout::{RecordKind, prefix};
 use crate::limits::{DEPTH_MAX, KEY_LEN_MAX, META_LEN_MAX, VALUE_LEN_MAX};
 use crate::node::{self, Long, LongForm};
@@ -374,6 +374,40 @@ pub fn check_meta(meta: &[u8]) -> Result<()> {
     }
 }
 
+impl Build<'_, '_> {
+    /// Begins a member whose key takes `len` bytes, which `encode` appends.
+    #[inline]
+    fn add_key(
+        &mut self,
+        text_len: usize,
+        len: usize,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        if text_len > KEY_LEN_MAX {
+            return Err(Error::limit_exceeded(format!(
+                "a key has {text_len} bytes; at most {KEY_LEN_MAX} are allowed"
+            )));
+        }
+        let b = &mut *self.b;
+        let frame = b.frames.last_mut().expect("a key stands in a map");
+        let start = b.arena.len() - frame.bytes_at;
+        varint::write(len as u64, &mut b.arena);
+        encode(&mut b.arena);
+        let bytes = &b.arena[frame.bytes_at..];
+        let value_at = bytes.len();
+        let key_at = value_at - len;
+        let head = key::head(&bytes[key_at..]);
+        if let Some(last) = b.members[frame.first_member..].last() {
+            assert!(last.end > 0 && frame.container == Container::Map, "a value follows each key");
+            frame.sorted &=
+                last.head < head || (last.head == head && last.entry(bytes).key < &bytes[key_at..]);
+        }
+        let (start, key_at, value_at) = (start as u32, key_at as u32, value_at as u32);
+        b.members.push(Member { head, start, key_at, value_at, end: 0 });
+        Ok(())
+    }
+}
+
 impl Visitor for Build<'_, '_> {
     #[inline]
     fn open(&mut self, container: Container) -> Result<()> {
@@ -401,29 +435,20 @@ impl Visitor for Build<'_, '_> {
 
     #[inline]
     fn key(&mut self, key: Key<'_>) -> Result<()> {
-        let b = &mut *self.b;
-        let frame = b.frames.last_mut().expect("a key stands in a map");
-        let len = key.encoded_len();
-        if len > KEY_LEN_MAX && matches!(key, Key::Text(text) if text.len() > KEY_LEN_MAX) {
-            return Err(Error::limit_exceeded(format!(
-                "a key has {len} bytes; at most {KEY_LEN_MAX} are allowed"
-            )));
-        }
-        let start = b.arena.len() - frame.bytes_at;
-        varint::write(len as u64, &mut b.arena);
-        key.encode(&mut b.arena);
-        let bytes = &b.arena[frame.bytes_at..];
-        let value_at = bytes.len();
-        let key_at = value_at - len;
-        let head = key::head(&bytes[key_at..]);
-        if let Some(last) = b.members[frame.first_member..].last() {
-            assert!(last.end > 0 && frame.container == Container::Map, "a value follows each key");
-            frame.sorted &=
-                last.head < head || (last.head == head && last.entry(bytes).key < &bytes[key_at..]);
-        }
-        let (start, key_at, value_at) = (start as u32, key_at as u32, value_at as u32);
-        b.members.push(Member { head, start, key_at, value_at, end: 0 });
-        Ok(())
+        let text_len = if let Key::Text(text) = key { text.len() } else { 0 };
+        self.add_key(text_len, key.encoded_len(), |out| key.encode(out))
+    }
+
+    #[inline]
+    fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
+        let text_len = match key.form()? {
+            StoredKeyForm::Text(begin, end) => begin.len() + end.len(),
+            StoredKeyForm::Int(_) => 0,
+        };
+        self.add_key(text_len, key.prefix.len() + key.suffix.len(), |out| {
+            out.extend_from_slice(key.prefix);
+            out.extend_from_slice(key.suffix);
+        })
     }
 
     #[inline]

@@ -24,7 +24,7 @@ const ZERO: u8 = 0x0a;
 const ESCAPE: u8 = 0x13;
 
 /// The bytes of a key, in place when they are few; most comparisons need only the first eight.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct EncodedKey {
     head: u64,
     bytes: SmallVec<[u8; 24]>,
@@ -35,6 +35,13 @@ impl EncodedKey {
     #[inline]
     pub fn from_slice(bytes: &[u8]) -> EncodedKey {
         EncodedKey { head: head(bytes), bytes: SmallVec::from_slice(bytes) }
+    }
+}
+
+impl Clone for EncodedKey {
+    #[inline]
+    fn clone(&self) -> EncodedKey {
+        EncodedKey { head: self.head, bytes: SmallVec::from_slice(&self.bytes) }
     }
 }
 

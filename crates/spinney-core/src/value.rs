@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
-use crate::key::{Key, StoredKey};
+use crate::key::{EncodedKey, Key, StoredKey};
 use crate::number::Number;
 use crate::visit::{Container, Scalar, Text, Visitor};
 
@@ -74,7 +74,7 @@ impl Value {
     /// Drives `visitor` over this value, without recursion.
     pub fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
         enum Open<'a> {
-            Map(std::collections::btree_map::Iter<'a, Box<[u8]>, Value>),
+            Map(std::collections::btree_map::Iter<'a, EncodedKey, Value>),
             List(std::slice::Iter<'a, Value>),
         }
         let mut stack: Vec<Open<'_>> = Vec::new();
@@ -101,7 +101,7 @@ impl Value {
                 None => return Ok(()),
                 Some(Open::Map(entries)) => match entries.next() {
                     Some((key, value)) => {
-                        visitor.key(decoded(key))?;
+                        visitor.stored_key(StoredKey { prefix: &[], suffix: key })?;
                         Some(value)
                     }
                     None => None,
@@ -120,11 +120,9 @@ fn decoded(key: &[u8]) -> Key<'_> {
     Key::decode(key).expect("a map holds only encoded keys")
 }
 
-fn encoded(key: &str) -> Box<[u8]> {
-    let key = Key::new(key);
-    let mut bytes = Vec::with_capacity(key.encoded_len());
-    key.encode(&mut bytes);
-    bytes.into_boxed_slice()
+#[inline]
+fn encoded(key: &str) -> EncodedKey {
+    Key::new(key).encoded()
 }
 
 impl From<bool> for Value {
@@ -170,7 +168,7 @@ impl From<Vec<Value>> for Value {
 
 /// The members of a map, in the collation of [`crate::key`].
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Map(BTreeMap<Box<[u8]>, Value>);
+pub struct Map(BTreeMap<EncodedKey, Value>);
 
 impl Map {
     /// No members.
@@ -284,8 +282,8 @@ impl Drop for List {
 /// Makes a [`Value`] from visitor calls. Metadata is left out.
 #[derive(Default)]
 pub struct ValueBuilder {
-    open: Vec<(Value, Option<Box<[u8]>>)>,
-    key: Option<Box<[u8]>>,
+    open: Vec<(Value, Option<EncodedKey>)>,
+    key: Option<EncodedKey>,
     done: Option<Value>,
 }
 
@@ -329,14 +327,12 @@ impl Visitor for ValueBuilder {
     }
 
     fn key(&mut self, key: Key<'_>) -> Result<()> {
-        let mut bytes = Vec::new();
-        key.encode(&mut bytes);
-        self.key = Some(bytes.into_boxed_slice());
+        self.key = Some(key.encoded());
         Ok(())
     }
 
     fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
-        self.key = Some(key.check()?.into());
+        self.key = Some(EncodedKey::from_slice(&key.check()?));
         Ok(())
     }
 
