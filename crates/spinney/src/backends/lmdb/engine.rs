@@ -23,6 +23,7 @@ use spinney_core::overlay::Overlay;
 use spinney_core::{Error, Result};
 
 use super::length::Pages;
+use crate::os_error::{io_error, os_error};
 
 /// The engine's file in the store's directory.
 pub const DATA_FILE: &str = "data.mdb";
@@ -41,9 +42,6 @@ const READERS_MAX: u32 = 1_024;
 
 /// Bytes of the longest key that LMDB keeps.
 pub const KEY_LEN_MAX: usize = 511;
-
-/// The system's number for an input or output error, the same on all Unixes.
-const EIO: i32 = 5;
 
 /// How the environment is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -398,28 +396,6 @@ fn engine_error(action: &str, error: heed::Error) -> Error {
             Error::closed(format!("{action}: a write failed before; reopen the store"))
         }
         _ => Error::corrupted(format!("{action}: it is damaged; restore a backup")),
-    };
-    described.with_source(error)
-}
-
-/// An error of the operating system at a file.
-#[cold]
-pub fn io_error(action: &str, path: &Path, error: io::Error) -> Error {
-    os_error(&format!("{action} `{}`", path.display()), error)
-}
-
-fn os_error(action: &str, error: io::Error) -> Error {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    let described = match error.kind() {
-        ReadOnlyFilesystem => Error::read_only(format!("{action}: the file system is read-only")),
-        StorageFull => Error::io(format!("{action}: the disk is full")),
-        QuotaExceeded => Error::io(format!("{action}: the disk quota is used up")),
-        FileTooLarge => Error::io(format!("{action}: the file would exceed the size limit")),
-        // LMDB answers this, too, when the system wrote less than it was given.
-        _ if error.raw_os_error() == Some(EIO) => {
-            Error::io(format!("{action}: the disk failed or is full"))
-        }
-        _ => Error::io(format!("{action}: {error}")),
     };
     described.with_source(error)
 }

@@ -30,8 +30,10 @@ mod turnstile;
 
 pub use directory::Options;
 use directory::{Directory, sync_dir, sync_parent};
-use engine::{Access, DATA_FILE, Engine, io_error};
+use engine::{Access, DATA_FILE, Engine};
 use staging::Store;
+
+use crate::os_error::io_error;
 
 /// Bytes of a page that fill one overflow page of the engine exactly.
 pub const PAGE_SIZE: usize = 4_080;
