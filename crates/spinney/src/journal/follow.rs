@@ -3,7 +3,7 @@
 use spinney_core::Result;
 
 use super::record::{Record, decode, u64_at};
-use super::{Each, Event, Journal, Position};
+use super::{Checkpointed, Each, Event, Journal, Position};
 
 /// What became of reading on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,11 @@ pub fn continues(record: &Record<'_>, offset: u64, checksum: u64) -> bool {
 
 fn event<'b>(record: &Record<'b>) -> Event<'b> {
     match Start::of(*record) {
-        Some(start) => Event::Start { generation: record.place.generation, note: start.note },
+        Some(start) => {
+            let generation = record.place.generation;
+            let before = Checkpointed { generation: generation - 1, checksum: start.previous };
+            Event::Start { generation, before, note: start.note }
+        }
         None => Event::Entry(record.entry),
     }
 }

@@ -88,11 +88,13 @@ impl Checkpointed {
 /// What is read from a journal, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'b> {
-    /// A generation begins. What is with it is what its owner gave to [`Journal::start`].
+    /// A generation begins.
     Start {
         /// Its number.
         generation: u64,
-        /// The owner's note.
+        /// Up to where a checkpoint goes that has everything before it.
+        before: Checkpointed,
+        /// What its owner gave to [`Journal::start`].
         note: &'b [u8],
     },
     /// A record.

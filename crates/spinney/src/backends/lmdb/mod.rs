@@ -1,13 +1,14 @@
 //! LMDB as a backend: ordered, memory-mapped, several processes at once.
 //!
-//! A commit is staged in an [`Overlay`](spinney_core::overlay::Overlay) and answered; a sync, or at
-//! the latest a thread 50 ms later, writes everything staged in one durable engine transaction. The
-//! engine's own no-sync flags are never used: they can damage the file when the power fails. This
-//! module must not know what keys mean.
+//! A commit is appended to a [`journal`](crate::journal) and staged in an
+//! [`Overlay`](spinney_core::overlay::Overlay) over the engine; a sync of the journal makes it
+//! durable. When the journal is long, or nobody commits for a second, it is folded into the engine in
+//! one durable transaction. The engine's own no-sync flags are never used: they can damage the file
+//! when the power fails. This module must not know what keys mean.
 //!
 //! Limits: the file grows to at most the address space that the process can reserve, 1 TiB where
 //! the system allows it; 1 024 snapshots at once over all processes. The directory must be on a
-//! local file system. A second process sees commits once they are synced. The file never shrinks
+//! local file system. A second process sees commits once they are written. The file never shrinks
 //! while others may have it mapped, so `compact` gives nothing back: freed pages are used again,
 //! and [`Backend::backup`] makes a compact copy.
 
@@ -18,19 +19,23 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use spinney_core::backend::{
-    Backend, Batch, Capabilities, Outcome, Revision, Snapshot, WriteGuard,
+    Backend, Batch, Capabilities, Change, Outcome, Revision, Snapshot, WriteGuard,
 };
 use spinney_core::{Error, Result};
 
+mod changes;
 mod directory;
 mod engine;
+mod flusher;
 mod length;
+mod shared;
 mod staging;
+mod tail;
 mod turnstile;
 
 pub use directory::Options;
 use directory::{Directory, sync_dir, sync_parent};
-use engine::{Access, DATA_FILE, Engine};
+use engine::{Access, CHECKPOINT_KEY, DATA_FILE, Engine};
 use staging::Store;
 
 use crate::os_error::io_error;
@@ -44,8 +49,9 @@ pub const COMMIT_LEN_MAX: usize = 1 << 30;
 /// A handle of a store in a directory. All handles of one directory in a process share one engine.
 ///
 /// # Durability
-/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms;
-/// after [`Backend::sync`] it survives a power failure. Dropping the last handle syncs.
+/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms; after
+/// [`Backend::flush`] it survives the end of the process, after [`Backend::sync`] a power failure.
+/// Dropping the last handle syncs.
 pub struct Lmdb {
     store: Arc<Store>,
     capabilities: Capabilities,
@@ -108,9 +114,14 @@ impl Lmdb {
         &self.store.directory.store_id
     }
 
-    /// Durable engine transactions since the store was made; concurrent commits share them.
+    /// Durable engine transactions since the store was made: checkpoints and big commits.
     pub fn engine_transactions(&self) -> u64 {
         self.store.engine.transactions()
+    }
+
+    /// Syncs of the journal by this process; concurrent commits share them.
+    pub fn syncs(&self) -> u64 {
+        self.store.syncs()
     }
 
     fn refuse_if_read_only(&self) -> Result<()> {
@@ -126,6 +137,15 @@ impl Drop for Lmdb {
     fn drop(&mut self) {
         // Nobody is left to be told; what a failed flush loses was never promised.
         let _ = self.store.flush();
+    }
+}
+
+/// The contract's keys are longer; it would be lost among the adapter's own.
+fn refuse_own_key(batch: &Batch) -> Result<()> {
+    let is_own = |change: &Change| matches!(change, Change::Put(key, _) | Change::Delete(key) if **key == *CHECKPOINT_KEY);
+    match batch.changes.iter().any(is_own) {
+        true => Err(Error::invalid_input("commit: the key `00` is the backend's own")),
+        false => Ok(()),
     }
 }
 
@@ -146,7 +166,12 @@ impl Backend for Lmdb {
     fn commit(&self, batch: Batch) -> Result<Outcome> {
         self.refuse_if_read_only()?;
         batch.check_limits(&self.capabilities)?;
+        refuse_own_key(&batch)?;
         self.store.commit(&batch)
+    }
+
+    fn flush(&self, revision: Revision) -> Result<()> {
+        self.store.write_until(revision)
     }
 
     fn sync(&self, revision: Revision) -> Result<()> {
@@ -159,6 +184,7 @@ impl Backend for Lmdb {
 
     fn stats(&self) -> Result<Vec<(String, String)>> {
         let engine = self.store.engine.stats()?;
+        let own = self.store.stats()?;
         let pages_free = engine.pages.saturating_sub(engine.pages_used);
         let pairs = [
             ("store id", self.store_id().to_owned()),
@@ -169,15 +195,29 @@ impl Backend for Lmdb {
             ("engine pages free", pages_free.to_string()),
             ("engine records", engine.records.to_string()),
             ("reader slots used", engine.readers.to_string()),
-            ("staged records", self.store.staged_len().to_string()),
+            ("staged records", own.staged.to_string()),
+            ("journal bytes", own.journal_len.to_string()),
+            ("checkpoint age seconds", own.checkpoint_age.as_secs().to_string()),
+            ("commits", own.commits.to_string()),
+            ("syncs", own.syncs.to_string()),
+            ("commits per sync", format!("{:.1}", own.commits as f64 / own.syncs.max(1) as f64)),
+            ("snapshots open here", own.snapshots.to_string()),
         ];
         Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.refuse_if_read_only()?;
+        self.store.checkpoint()
     }
 
     /// Writes a compact copy, with a store id of its own: it may go another way than this store, so
     /// no bookmark of this one may be taken for one of the copy.
     fn backup(&self, target: &Path) -> Result<()> {
-        self.store.flush()?;
+        // A read-only handle copies what the engine has.
+        if !self.store.is_read_only() {
+            self.store.checkpoint()?;
+        }
         fs::create_dir(target).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => Error::already_exists(format!(
                 "backup: `{}` exists; name a new directory",

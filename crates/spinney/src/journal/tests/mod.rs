@@ -38,7 +38,7 @@ struct Read {
 impl Read {
     fn take(&mut self, event: Event<'_>) -> Result<()> {
         match event {
-            Event::Start { generation, note } => self.notes.push((generation, note.to_vec())),
+            Event::Start { generation, note, .. } => self.notes.push((generation, note.to_vec())),
             Event::Entry(entry) => self.entries.push((entry.revision, entry.body.to_vec())),
         }
         Ok(())

@@ -1,0 +1,126 @@
+//! The thread that writes what nobody syncs, and folds the journal into the engine.
+//!
+//! It does not keep the store open.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use super::staging::Store;
+
+/// How long a commit waits for somebody's sync before it is written and synced anyway.
+const FLUSH_AFTER: Duration = Duration::from_millis(50);
+
+/// After so long without a commit the journal is folded into the engine.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub struct Flusher {
+    start: OnceLock<()>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing to do.
+    #[default]
+    Idle,
+    /// There are commits to write.
+    Due,
+    /// A generation waits for its checkpoint.
+    Full,
+    /// Commits have been written, and may be folded when no more come.
+    Written,
+    Stopped,
+}
+
+impl Flusher {
+    /// There is a commit to write.
+    pub fn wake(self: &Arc<Self>, store: &Arc<Store>) {
+        if matches!(*self.state(), State::Idle | State::Written) {
+            self.set(State::Due);
+            self.start(store);
+        }
+    }
+
+    /// There is a generation to fold.
+    pub fn wake_full(self: &Arc<Self>, store: &Arc<Store>) {
+        self.set(State::Full);
+        self.start(store);
+    }
+
+    pub fn stop(&self) {
+        self.set(State::Stopped);
+    }
+
+    fn start(self: &Arc<Self>, store: &Arc<Store>) {
+        self.start.get_or_init(|| {
+            let (flusher, store) = (Arc::clone(self), Arc::downgrade(store));
+            let thread = thread::Builder::new().name("spinney-flush".into());
+            // Without the thread commits wait for a sync or for the handle's drop, and whoever
+            // fills the journal folds it.
+            let _ = thread.spawn(move || flusher.run(&store));
+        });
+    }
+
+    fn run(&self, store: &Weak<Store>) {
+        loop {
+            let state = self.next();
+            if state == State::Stopped {
+                return;
+            }
+            let Some(store) = store.upgrade() else { return };
+            // A failure is kept in the store, or met again by its next writer.
+            let _ = match state {
+                State::Due => store.flush(),
+                State::Full => store.flush().and_then(|()| store.fold_frozen()),
+                _ => store.checkpoint(),
+            };
+        }
+    }
+
+    /// Waits for work; from here on a commit makes the next write due.
+    fn next(&self) -> State {
+        let mut state = self.state();
+        loop {
+            let now = *state;
+            let time = match now {
+                State::Idle => Duration::MAX,
+                State::Due => FLUSH_AFTER,
+                State::Written => IDLE_AFTER,
+                State::Full => Duration::ZERO,
+                State::Stopped => return now,
+            };
+            let unchanged = |state: &mut State| *state == now;
+            let waited = match now {
+                State::Idle => {
+                    state = self
+                        .changed
+                        .wait_while(state, unchanged)
+                        .unwrap_or_else(PoisonError::into_inner);
+                    continue;
+                }
+                _ => self.changed.wait_timeout_while(state, time, unchanged),
+            };
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if *state == now {
+                *state = if now == State::Written { State::Idle } else { State::Written };
+                return now;
+            }
+        }
+    }
+
+    fn set(&self, new: State) {
+        let mut state = self.state();
+        if *state != State::Stopped {
+            *state = new;
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
