@@ -20,6 +20,7 @@ const VERBS: [&str; 19] = [
     "export",
     "stats",
     "check",
+    "checkpoint",
     "compact",
     "backup",
     "salvage",

@@ -35,7 +35,7 @@ mod turnstile;
 
 pub use directory::Options;
 use directory::{Directory, sync_dir, sync_parent};
-use engine::{Access, CHECKPOINT_KEY, DATA_FILE, Engine};
+use engine::{Access, CHECKPOINT_KEY, Engine};
 use staging::Store;
 
 use crate::os_error::io_error;
@@ -214,8 +214,8 @@ impl Backend for Lmdb {
     /// Writes a compact copy, with a store id of its own: it may go another way than this store, so
     /// no bookmark of this one may be taken for one of the copy.
     fn backup(&self, target: &Path) -> Result<()> {
-        // A read-only handle copies what the engine has.
         if !self.store.is_read_only() {
+            // Else the copy has what the tail removes, as free pages.
             self.store.checkpoint()?;
         }
         fs::create_dir(target).map_err(|error| match error.kind() {
@@ -228,8 +228,7 @@ impl Backend for Lmdb {
         // The marker comes last: an unfinished copy is not taken for a store.
         let copied = self
             .store
-            .engine
-            .copy_to(&target.join(DATA_FILE))
+            .copy_to(target)
             .and_then(|()| sync_dir(target))
             .and_then(|()| Directory::adopt(target))
             .and_then(|()| sync_parent(target));

@@ -11,6 +11,7 @@
 //!
 //! Locks are taken in this order: writer's lock, `committing`, `folding`, `tail`.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use spinney_core::overlay::{Layered, Overlay};
 use spinney_core::{Error, Result};
 
 use super::directory::Directory;
-use super::engine::{Access, Engine, EngineSnapshot};
+use super::engine::{Access, DATA_FILE, Engine, EngineSnapshot};
 use super::flusher::Flusher;
 use super::shared::{Joined, Shared};
 use super::tail::Tail;
@@ -252,6 +253,22 @@ impl Store {
         self.engine.checkpoint(&overlay, &[], upto).map_err(|failed| failed.error)?;
         self.tail().checkpoint(upto);
         self.note_checkpoint(upto);
+        Ok(())
+    }
+
+    /// Writes the engine's file, with what it lacks, to a directory.
+    pub fn copy_to(self: &Arc<Self>, target: &Path) -> Result<()> {
+        let mut tail = self.tail();
+        drop(self.catch_up(&mut tail)?);
+        let (overlay, end) = (tail.overlay().clone(), tail.journal.end());
+        drop(tail);
+        self.engine.copy_to(&target.join(DATA_FILE))?;
+        let copy = Engine::open(target, Access::ReadWrite)?;
+        // A checkpoint may have come in between. It is newer than the overlay, or ends within it.
+        if copy.snapshot(())?.checkpoint()?.generation < end.generation {
+            let upto = Checkpointed::beyond(end.generation);
+            copy.checkpoint(&overlay, &[], upto).map_err(|failed| failed.error)?;
+        }
         Ok(())
     }
 
