@@ -142,6 +142,8 @@ fn child() {
         "write" => write_for_ever(&open(&dir), false),
         "read" => hold_snapshots(&open(&dir), 1_000),
         "hog" => hog(&open(&dir)),
+        "answer" => answer(&open(&dir)),
+        "write and fold" => write_and_fold(&open(&dir)),
         "read a medium" => read_a_medium(&dir),
         "fill the disk" => fill_the_disk(&open(&dir)),
         other => panic!("no role `{other}`"),
@@ -188,6 +190,135 @@ fn hog(lmdb: &Lmdb) {
     while began.elapsed() < Duration::from_secs(60) {
         commit(lmdb, vec![put(&key(1), b"hog")]);
     }
+}
+
+/// Says what it sees when it is asked to, and commits one more before it does.
+fn answer(lmdb: &Lmdb) {
+    say("ready");
+    for line in std::io::stdin().lines() {
+        let expected: u64 = line.expect("a line").parse().expect("a number");
+        let seen = value_of(lmdb, &key(1));
+        assert_eq!(seen, expected, "an answered commit of another process");
+        let revision = commit(lmdb, vec![put(&key(1), &(seen + 1).to_be_bytes())]);
+        lmdb.flush(revision).expect("flush");
+        say(seen + 1);
+    }
+}
+
+/// Commits revision after revision and folds each into the engine.
+fn write_and_fold(lmdb: &Lmdb) {
+    loop {
+        let next = revision(lmdb) + 1;
+        commit(lmdb, vec![put(&key(next), &next.to_be_bytes()), put(&key(0), &next.to_be_bytes())]);
+        lmdb.flush(next).expect("flush");
+        say(next);
+        lmdb.checkpoint().expect("checkpoint");
+    }
+}
+
+#[test]
+fn processes_see_each_others_commits_at_once() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let lmdb = open(&dir);
+    let mut child = child_command("answer", &dir).stdin(Stdio::piped()).spawn().expect("a child");
+    let mut asked = child.stdin.take().expect("stdin");
+    let mut words = said(&mut child);
+    assert_eq!(words.next().as_deref(), Some("ready"));
+    for round in 0..3_000_u64 {
+        // Long enough values for several generations.
+        let value = vec![round as u8; 12_000];
+        let (own, other) = (2 * round + 1, 2 * round + 2);
+        let revision = commit(&lmdb, vec![put(&key(1), &own.to_be_bytes()), put(&key(2), &value)]);
+        match round % 3 {
+            0 => lmdb.sync(revision).expect("sync"),
+            _ => lmdb.flush(revision).expect("flush"),
+        }
+        if round % 500 == 77 {
+            lmdb.checkpoint().expect("checkpoint");
+        }
+        writeln!(asked, "{own}").expect("the child listens");
+        assert_eq!(words.next(), Some(other.to_string()));
+        assert_eq!(value_of(&lmdb, &key(1)), other);
+        assert_eq!(get(&lmdb, &key(2)), Some(value));
+    }
+    drop(asked);
+    assert!(child.wait().expect("wait").success());
+}
+
+#[test]
+fn a_checkpoint_may_be_killed_at_any_step() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..100 {
+        let mut child = start("write and fold", &dir);
+        let mut words = said(&mut child);
+        let first = words.next().expect("a commit");
+        thread::sleep(Duration::from_micros(random.u64(..3_000)));
+        kill(child);
+        let last = words.last().unwrap_or(first);
+        check_history(&open(&dir), last.parse().expect("a revision"));
+    }
+}
+
+/// What a killed process leaves behind, cut and changed anywhere.
+#[test]
+fn a_damaged_journal_is_found_or_loses_its_unsynced_tail() {
+    let folder = folder();
+    let dir = folder.path().join("store");
+    drop(open(&dir));
+    let mut child = start("write and sync", &dir);
+    let last = said(&mut child).take(40).last().expect("a synced commit");
+    kill(child);
+    let synced: Revision = last.parse().expect("a revision");
+    let file = dir.join("journal.1");
+    let whole = fs::read(&file).expect("read");
+    let used = whole.iter().rposition(|&byte| byte != 0).expect("records") + 1;
+    let (mut found, mut cut) = (0, 0);
+    for at in (0..used).step_by(29) {
+        let copy = folder.path().join("copy");
+        for truncate in [false, true] {
+            fs::create_dir(&copy).expect("mkdir");
+            for name in ["data.mdb", "spinney"] {
+                fs::copy(dir.join(name), copy.join(name)).expect("copy");
+            }
+            let mut bytes = whole.clone();
+            match truncate {
+                true => bytes.truncate(at.max(1)),
+                false => bytes[at] ^= 0x10,
+            }
+            fs::write(copy.join("journal.1"), bytes).expect("write");
+            match Lmdb::open(&copy, EXISTING) {
+                // The last record that was synced has no successor that knows it.
+                Ok(lmdb) => {
+                    assert!(!truncate, "{at}");
+                    check_history(&lmdb, synced - 1);
+                    cut += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corrupted, "{at}: {error}");
+                    assert!(error.to_string().contains("journal.1"), "{at}: {error}");
+                    found += 1;
+                }
+            }
+            fs::remove_dir_all(&copy).expect("remove");
+        }
+    }
+    println!("{found} damages found, {cut} tails cut");
+    assert!(found > cut);
+}
+
+#[test]
+fn a_backup_from_a_reader_has_what_is_in_the_journal() {
+    let folder = folder();
+    let (dir, target) = (folder.path().join("store"), folder.path().join("copy"));
+    drop(open(&dir));
+    let mut child = start("write and sync", &dir);
+    let last = said(&mut child).take(20).last().expect("a synced commit");
+    kill(child);
+    Lmdb::open(&dir, READ_ONLY).expect("a reader").backup(&target).expect("backup");
+    check_history(&open(&target), last.parse().expect("a revision"));
 }
 
 #[test]
@@ -325,10 +456,10 @@ fn what_nobody_syncs_is_written_soon() {
     let folder = folder();
     let lmdb = open(&folder.path().join("store"));
     for _ in 0..3 {
-        let before = lmdb.syncs();
+        let before = (lmdb.syncs(), lmdb.engine_transactions());
         commit(&lmdb, vec![put(&key(1), b"1")]);
         let began = Instant::now();
-        while lmdb.syncs() == before {
+        while (lmdb.syncs(), lmdb.engine_transactions()) == before {
             assert!(began.elapsed() < Duration::from_secs(60), "nobody wrote it");
             thread::sleep(Duration::from_millis(1));
         }

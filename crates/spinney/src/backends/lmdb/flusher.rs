@@ -4,12 +4,15 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::staging::Store;
 
-/// How long a commit waits for somebody's sync before it is written and synced anyway.
-const FLUSH_AFTER: Duration = Duration::from_millis(50);
+/// How long a commit waits before it is written anyway.
+const WRITE_AFTER: Duration = Duration::from_millis(50);
+
+/// How often what is written is synced while commits go on that nobody syncs.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// After so long without a commit the journal is folded into the engine.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -65,6 +68,7 @@ impl Flusher {
     }
 
     fn run(&self, store: &Weak<Store>) {
+        let mut synced = Instant::now();
         loop {
             let state = self.next();
             if state == State::Stopped {
@@ -73,8 +77,12 @@ impl Flusher {
             let Some(store) = store.upgrade() else { return };
             // A failure is kept in the store, or met again by its next writer.
             let _ = match state {
-                State::Due => store.flush(),
-                State::Full => store.flush().and_then(|()| store.fold_frozen()),
+                State::Due if synced.elapsed() < SYNC_EVERY => store.write(),
+                State::Due => {
+                    synced = Instant::now();
+                    store.flush()
+                }
+                State::Full => store.fold_frozen(),
                 _ => store.checkpoint(),
             };
         }
@@ -87,7 +95,7 @@ impl Flusher {
             let now = *state;
             let time = match now {
                 State::Idle => Duration::MAX,
-                State::Due => FLUSH_AFTER,
+                State::Due => WRITE_AFTER,
                 State::Written => IDLE_AFTER,
                 State::Full => Duration::ZERO,
                 State::Stopped => return now,
@@ -105,7 +113,12 @@ impl Flusher {
             };
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if *state == now {
-                *state = if now == State::Written { State::Idle } else { State::Written };
+                *state = match now {
+                    State::Written => State::Idle,
+                    // It may have come before what was due was written.
+                    State::Full => State::Due,
+                    _ => State::Written,
+                };
                 return now;
             }
         }

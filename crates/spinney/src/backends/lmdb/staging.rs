@@ -35,7 +35,7 @@ const JOURNALED_BATCH_LEN_MAX: usize = 1 << 20;
 const JOURNALED_BATCH_RECORDS_MAX: usize = 50_000;
 
 /// With more bytes buffered a commit writes them before it answers.
-const BUFFER_LEN_MAX: usize = 1 << 20;
+const BUFFER_LEN_MAX: usize = 128 << 10;
 
 /// A generation of more bytes is followed by the next one, and folded into the engine.
 const GENERATION_LEN: u64 = 8 << 20;
