@@ -94,33 +94,26 @@ impl Flusher {
         loop {
             let now = *state;
             let time = match now {
-                State::Idle => Duration::MAX,
+                // Whatever comes wakes it.
+                State::Idle => Duration::from_secs(3_600),
                 State::Due => WRITE_AFTER,
                 State::Written => IDLE_AFTER,
                 State::Full => Duration::ZERO,
                 State::Stopped => return now,
             };
             let unchanged = |state: &mut State| *state == now;
-            let waited = match now {
-                State::Idle => {
-                    state = self
-                        .changed
-                        .wait_while(state, unchanged)
-                        .unwrap_or_else(PoisonError::into_inner);
-                    continue;
-                }
-                _ => self.changed.wait_timeout_while(state, time, unchanged),
-            };
+            let waited = self.changed.wait_timeout_while(state, time, unchanged);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if *state == now {
-                *state = match now {
-                    State::Written => State::Idle,
-                    // It may have come before what was due was written.
-                    State::Full => State::Due,
-                    _ => State::Written,
-                };
-                return now;
+            if *state != now || now == State::Idle {
+                continue;
             }
+            *state = match now {
+                State::Written => State::Idle,
+                // It may have come before what was due was written.
+                State::Full => State::Due,
+                _ => State::Written,
+            };
+            return now;
         }
     }
 

@@ -197,11 +197,11 @@ impl Backend for Lmdb {
             ("reader slots used", engine.readers.to_string()),
             ("staged records", own.staged.to_string()),
             ("journal bytes", own.journal_len.to_string()),
-            ("checkpoint age seconds", own.checkpoint_age.as_secs().to_string()),
+            ("checkpoint age", format!("{} s", own.checkpoint_age.as_secs())),
             ("commits", own.commits.to_string()),
             ("syncs", own.syncs.to_string()),
             ("commits per sync", format!("{:.1}", own.commits as f64 / own.syncs.max(1) as f64)),
-            ("snapshots open here", own.snapshots.to_string()),
+            ("snapshots open", own.snapshots.to_string()),
         ];
         Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }

@@ -7,13 +7,14 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use memmap2::{Mmap, MmapMut, MmapOptions};
-use spinney_core::{Error, Result};
+use memmap2::{MmapMut, MmapOptions};
+use spinney_core::Result;
 
 use super::engine::Access;
 use crate::journal::Position;
@@ -40,15 +41,16 @@ pub struct Shared {
 }
 
 enum Words {
-    Written(MmapMut),
-    Read(Mmap),
+    Mapped(MmapMut),
     Own(Box<[AtomicU64; WORDS]>),
 }
 
-const WORDS: usize = 3;
+const WORDS: usize = 5;
 const STATE: usize = 0;
 const PUBLISHED: usize = 1;
 const SYNCED: usize = 2;
+const COMMITS: usize = 3;
+const SYNCS: usize = 4;
 
 /// The shared numbers, and whether this process is alone and must set them.
 pub struct Joined {
@@ -60,77 +62,59 @@ impl Shared {
     /// Joins the processes that have the store in `dir` open.
     pub fn join(dir: &Path, access: Access) -> Result<Joined> {
         let path = dir.join(SHARED_FILE);
-        let opened =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = match opened {
-            Ok(file) => file,
-            Err(error) if access == Access::ReadOnly && is_forbidden(&error) => {
-                return Shared::join_as_guest(path);
-            }
-            Err(error) => return Err(io_error("cannot open", &path, error)),
-        };
-        let failed = |error| io_error("cannot share", &path, error);
         loop {
-            let is_alone = match file.try_lock() {
-                Ok(()) => true,
-                Err(TryLockError::WouldBlock) => {
-                    file.lock_shared().map_err(failed)?;
-                    false
+            let mut options = OpenOptions::new();
+            let file = match options.read(true).write(true).create(true).truncate(false).open(&path)
+            {
+                Ok(file) => file,
+                // Nobody writes where the table of readers cannot be written either.
+                Err(error) if access == Access::ReadOnly && is_forbidden(&error) => {
+                    let words = Words::Own(Box::default());
+                    let shared = Shared { words, file: None, path };
+                    return Ok(Joined { shared, is_alone: true });
                 }
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(error) => return Err(io_error("cannot open", &path, error)),
             };
-            if is_alone {
-                file.set_len(LEN).map_err(failed)?;
-            } else if file.metadata().map_err(failed)?.len() < LEN {
-                // Who was alone has died before it had set the file up.
-                file.unlock().map_err(failed)?;
-                thread::sleep(RETRY);
-                continue;
+            let joined = Shared::try_join(file, &path);
+            if let Some(joined) = joined.map_err(|error| io_error("cannot share", &path, error))? {
+                return Ok(joined);
             }
-            // SAFETY: the file is `LEN` bytes long, is never made shorter, and is only read and
-            // written through atomics, by this module.
-            let map = unsafe { MmapOptions::new().len(LEN as usize).map_mut(&file) };
-            let words = Words::Written(map.map_err(failed)?);
-            let shared = Shared { words, file: Some(file), path: path.clone() };
-            if is_alone || shared.is_ready() {
-                if is_alone {
-                    shared.words()[STATE].store(0, Ordering::Release);
-                }
-                return Ok(Joined { shared, is_alone });
-            }
-            return Shared::retry(shared, dir, access);
+            thread::sleep(RETRY);
         }
     }
 
-    fn retry(shared: Shared, dir: &Path, access: Access) -> Result<Joined> {
-        drop(shared);
-        thread::sleep(RETRY);
-        Shared::join(dir, access)
-    }
-
-    /// Joins without the right to write: follows the others if there are any, and else has numbers
-    /// of its own, which nobody moves.
-    fn join_as_guest(path: PathBuf) -> Result<Joined> {
-        if let Ok(file) = File::open(&path)
-            && file.try_lock().is_err()
-            && file.try_lock_shared().is_ok()
-            && file.metadata().is_ok_and(|metadata| metadata.len() >= LEN)
-        {
-            // SAFETY: as in `join`.
-            let map = unsafe { MmapOptions::new().len(LEN as usize).map(&file) };
-            let words = Words::Read(map.map_err(|error| io_error("cannot share", &path, error))?);
-            let shared = Shared { words, file: Some(file), path: path.clone() };
-            if shared.is_ready() {
-                return Ok(Joined { shared, is_alone: false });
+    /// `None` when who was alone has died before it had set the numbers up.
+    fn try_join(file: File, path: &Path) -> io::Result<Option<Joined>> {
+        let is_alone = match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => {
+                file.lock_shared()?;
+                false
             }
+            Err(TryLockError::Error(error)) => return Err(error),
+        };
+        if file.metadata()?.len() < LEN {
+            if !is_alone {
+                return Ok(None);
+            }
+            // Written, not only made long: a full disk must not show when the map is.
+            file.write_all_at(&[0; LEN as usize], 0)?;
         }
-        let words = Words::Own(Box::default());
-        Ok(Joined { shared: Shared { words, file: None, path }, is_alone: true })
+        // SAFETY: the file is `LEN` bytes long, is never made shorter, and is only read and written
+        // through atomics, by this module.
+        let map = unsafe { MmapOptions::new().len(LEN as usize).map_mut(&file) }?;
+        let shared = Shared { words: Words::Mapped(map), file: Some(file), path: path.to_owned() };
+        if is_alone {
+            shared.words()[STATE].store(0, Ordering::Release);
+        }
+        Ok((is_alone || shared.is_ready()).then_some(Joined { shared, is_alone }))
     }
 
     /// Sets the numbers up and lets the others in.
     pub fn set_up(&self, end: Position) -> Result<()> {
-        self.words()[SYNCED].store(0, Ordering::Relaxed);
+        for word in [SYNCED, COMMITS, SYNCS] {
+            self.words()[word].store(0, Ordering::Relaxed);
+        }
         self.words()[PUBLISHED].store(end.pack(), Ordering::Relaxed);
         self.words()[STATE].store(READY, Ordering::Release);
         match &self.file {
@@ -173,19 +157,33 @@ impl Shared {
         self.words()[SYNCED].fetch_max(end.pack(), Ordering::AcqRel);
     }
 
+    /// Counts a commit, of whichever process.
+    pub fn count_commit(&self) {
+        self.words()[COMMITS].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a sync.
+    pub fn count_sync(&self) {
+        self.words()[SYNCS].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Commits and syncs since the first of the processes that have it open now has opened it.
+    pub fn counts(&self) -> (u64, u64) {
+        let count = |word: usize| self.words()[word].load(Ordering::Relaxed);
+        (count(COMMITS), count(SYNCS))
+    }
+
     fn is_ready(&self) -> bool {
         self.words()[STATE].load(Ordering::Acquire) == READY
     }
 
     fn words(&self) -> &[AtomicU64] {
         let bytes = match &self.words {
-            Words::Written(map) => map.as_ptr(),
-            Words::Read(map) => map.as_ptr(),
+            Words::Mapped(map) => map.as_ptr(),
             Words::Own(words) => return &**words,
         };
         // SAFETY: a map begins at a page's boundary and is longer than the words; it lives as long
-        // as `self`. Who has mapped it to read only loads: it holds no writer's lock, and a
-        // follower's syncs are its own.
+        // as `self`.
         unsafe { std::slice::from_raw_parts(bytes.cast::<AtomicU64>(), WORDS) }
     }
 }
@@ -193,14 +191,4 @@ impl Shared {
 fn is_forbidden(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
-}
-
-/// The error for a record that is gone although its writer has published it.
-#[cold]
-pub fn lost(path: &Path, at: Position) -> Error {
-    Error::corrupted(format!(
-        "`{}` is damaged at byte {}, or was replaced while it was open; restore a backup",
-        path.display(),
-        at.offset
-    ))
 }

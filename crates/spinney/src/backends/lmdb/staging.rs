@@ -12,7 +12,7 @@
 //! Locks are taken in this order: writer's lock, `committing`, `folding`, `tail`.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,6 @@ struct Failure {
 
 /// What this process has done.
 struct Counts {
-    commits: AtomicU64,
     snapshots: AtomicUsize,
     checkpointed: Mutex<Instant>,
 }
@@ -92,6 +91,7 @@ pub struct Stats {
     pub staged: usize,
     /// Since this process has folded the journal, or opened the store.
     pub checkpoint_age: Duration,
+    /// Of all processes that have it open.
     pub commits: u64,
     pub syncs: u64,
     /// Snapshots that this process holds.
@@ -132,7 +132,6 @@ impl Store {
             committed: Condvar::new(),
             flusher: Arc::default(),
             counts: Counts {
-                commits: AtomicU64::new(0),
                 snapshots: AtomicUsize::new(0),
                 checkpointed: Mutex::new(Instant::now()),
             },
@@ -221,7 +220,7 @@ impl Store {
 
     fn count_commit(&self, batch: &Batch) {
         if !batch.is_maintenance() {
-            self.counts.commits.fetch_add(1, Ordering::Relaxed);
+            self.shared.count_commit();
             self.committed.notify_all();
         }
     }
@@ -355,7 +354,11 @@ impl Store {
         drop(tail);
         drop(hold);
         self.group.advance(self.shared.synced());
-        match self.group.sync(&self.segments, end, || self.shared.published()) {
+        let published = || {
+            self.shared.count_sync();
+            self.shared.published()
+        };
+        match self.group.sync(&self.segments, end, published) {
             Ok(()) => {
                 self.shared.advance_synced(self.group.synced());
                 Ok(())
@@ -412,12 +415,13 @@ impl Store {
     }
 
     pub fn stats(&self) -> Result<Stats> {
+        let (commits, syncs) = self.shared.counts();
         Ok(Stats {
             journal_len: self.segments.disk_len()?,
             staged: self.tail().overlay().len(),
             checkpoint_age: lock(&self.counts.checkpointed).elapsed(),
-            commits: self.counts.commits.load(Ordering::Relaxed),
-            syncs: self.group.syncs(),
+            commits,
+            syncs,
             snapshots: self.counts.snapshots.load(Ordering::Relaxed),
         })
     }

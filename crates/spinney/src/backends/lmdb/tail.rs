@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-use spinney_core::Result;
 use spinney_core::backend::Revision;
 use spinney_core::overlay::{Overlay, Staged, StagedKey};
+use spinney_core::{Error, Result};
 
 use super::changes;
 use super::engine::EngineSnapshot;
-use super::shared::{Shared, lost};
+use super::shared::Shared;
 use super::turnstile::Hold;
 use crate::journal::{Checkpointed, Entry, Event, Followed, Journal, Position};
 
@@ -187,9 +187,15 @@ impl Tail {
     }
 
     /// The error for published records that are neither in the journal nor in the engine.
-    pub fn lost(&self) -> spinney_core::Error {
+    #[cold]
+    pub fn lost(&self) -> Error {
         let end = self.journal.end();
-        lost(&self.journal.segments().path(end.generation), end)
+        let path = self.journal.segments().path(end.generation);
+        Error::corrupted(format!(
+            "`{}` is damaged at byte {}, or was replaced while it was open; restore a backup",
+            path.display(),
+            end.offset
+        ))
     }
 }
 
