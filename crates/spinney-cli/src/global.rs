@@ -39,6 +39,8 @@ pub enum Level {
     /// Power loss
     #[default]
     Durable,
+    /// The end of the command; power loss 50 ms later
+    Process,
     /// Nothing for sure: it is written out as the command ends
     None,
 }
@@ -77,6 +79,7 @@ impl Write {
     pub fn level(&self) -> Durability {
         match self.durability {
             Level::Durable => Durability::Durable,
+            Level::Process => Durability::Process,
             Level::None => Durability::None,
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 20] = [
     "get",
     "set",
     "remove",
@@ -20,6 +20,7 @@ const VERBS: [&str; 19] = [
     "export",
     "stats",
     "check",
+    "checkpoint",
     "compact",
     "backup",
     "salvage",

@@ -18,7 +18,7 @@ pub enum Operation {
     Put,
     /// A commit.
     Commit,
-    /// A sync; from then on writes are refused.
+    /// A flush or a sync; from then on writes are refused.
     Sync,
     /// The making of a snapshot.
     Snapshot,
@@ -89,6 +89,14 @@ impl<B: Backend> Fault<B> {
         self.inner
     }
 
+    fn pass_sync(&self) -> Result<()> {
+        let passed = self.plan.pass(Operation::Sync, 1);
+        if passed.is_err() {
+            self.is_closed.store(true, Ordering::SeqCst);
+        }
+        passed
+    }
+
     fn refuse_if_closed(&self) -> Result<()> {
         match self.is_closed.load(Ordering::SeqCst) {
             true => Err(Error::closed("the store refuses writes after a failed sync; reopen it")),
@@ -121,13 +129,15 @@ impl<B: Backend> Backend for Fault<B> {
         self.inner.commit(batch)
     }
 
+    fn flush(&self, revision: Revision) -> Result<()> {
+        self.refuse_if_closed()?;
+        self.pass_sync()?;
+        self.inner.flush(revision)
+    }
+
     fn sync(&self, revision: Revision) -> Result<()> {
         self.refuse_if_closed()?;
-        let passed = self.plan.pass(Operation::Sync, 1);
-        if passed.is_err() {
-            self.is_closed.store(true, Ordering::SeqCst);
-            return passed;
-        }
+        self.pass_sync()?;
         self.inner.sync(revision)
     }
 
@@ -137,6 +147,11 @@ impl<B: Backend> Backend for Fault<B> {
 
     fn stats(&self) -> Result<Vec<(String, String)>> {
         self.inner.stats()
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.refuse_if_closed()?;
+        self.inner.checkpoint()
     }
 
     fn compact(&self) -> Result<u64> {

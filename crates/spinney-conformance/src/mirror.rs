@@ -73,6 +73,10 @@ impl<A: Backend, B: Backend> Backend for Mirror<A, B> {
         agreed(self.first.commit(batch.clone()), self.second.commit(batch), "commit")
     }
 
+    fn flush(&self, revision: Revision) -> Result<()> {
+        agreed(self.first.flush(revision), self.second.flush(revision), "flush")
+    }
+
     fn sync(&self, revision: Revision) -> Result<()> {
         agreed(self.first.sync(revision), self.second.sync(revision), "sync")
     }
@@ -89,6 +93,10 @@ impl<A: Backend, B: Backend> Backend for Mirror<A, B> {
 
     fn stats(&self) -> Result<Vec<(String, String)>> {
         self.first.stats()
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        agreed(self.first.checkpoint(), self.second.checkpoint(), "checkpoint")
     }
 
     fn backup(&self, target: &std::path::Path) -> Result<()> {

@@ -99,12 +99,20 @@ impl<B: Backend> Backend for Mutant<B> {
         self.inner.commit(batch)
     }
 
+    fn flush(&self, revision: Revision) -> Result<()> {
+        self.inner.flush(revision)
+    }
+
     fn sync(&self, revision: Revision) -> Result<()> {
         self.inner.sync(revision)
     }
 
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
         self.inner.wait(after, timeout)
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.inner.checkpoint()
     }
 
     fn stats(&self) -> Result<Vec<(String, String)>> {

@@ -25,6 +25,14 @@ impl<B: Backend> Strict<B> {
         Strict { inner, seen: AtomicU64::new(0) }
     }
 
+    fn forget_if_lost(&self, answer: Result<()>) -> Result<()> {
+        if answer.is_err() {
+            // What was staged is lost, so the next snapshot may be older.
+            self.seen.store(0, Ordering::SeqCst);
+        }
+        answer
+    }
+
     fn check_batch(&self, batch: &Batch) {
         if batch.is_maintenance() {
             assert!(batch.diff.is_empty(), "maintenance carries no diff");
@@ -82,13 +90,12 @@ impl<B: Backend> Backend for Strict<B> {
         Ok(outcome)
     }
 
+    fn flush(&self, revision: Revision) -> Result<()> {
+        self.forget_if_lost(self.inner.flush(revision))
+    }
+
     fn sync(&self, revision: Revision) -> Result<()> {
-        let synced = self.inner.sync(revision);
-        if synced.is_err() {
-            // What was staged is lost, so the next snapshot may be older.
-            self.seen.store(0, Ordering::SeqCst);
-        }
-        synced
+        self.forget_if_lost(self.inner.sync(revision))
     }
 
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
@@ -100,6 +107,10 @@ impl<B: Backend> Backend for Strict<B> {
 
     fn stats(&self) -> Result<Vec<(String, String)>> {
         self.inner.stats()
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.inner.checkpoint()
     }
 
     fn compact(&self) -> Result<u64> {

@@ -246,6 +246,15 @@ pub trait Backend: Send + Sync {
     /// `Closed` from then on until it is opened again.
     fn commit(&self, batch: Batch) -> Result<Outcome>;
 
+    /// Returns when `revision`, and all before it, survives the end of this process. A backend
+    /// that has nothing between this and [`Backend::sync`] leaves the default, which syncs.
+    ///
+    /// # Errors
+    /// As [`Backend::sync`].
+    fn flush(&self, revision: Revision) -> Result<()> {
+        self.sync(revision)
+    }
+
     /// Returns when `revision`, and all before it, survives what the backend promises to survive.
     ///
     /// # Errors
@@ -258,6 +267,14 @@ pub trait Backend: Send + Sync {
     /// Facts for `stats`, as pairs of name and value.
     fn stats(&self) -> Result<Vec<(String, String)>> {
         Ok(Vec::new())
+    }
+
+    /// Folds what a journal holds into the store behind it, where there is one.
+    ///
+    /// # Errors
+    /// `Io`, `Closed` after a failed sync, `ReadOnly`.
+    fn checkpoint(&self) -> Result<()> {
+        Ok(())
     }
 
     /// Gives space back to the operating system where the engine can; returns the bytes given back.
@@ -318,6 +335,10 @@ macro_rules! forward_backend {
                 (**self).commit(batch)
             }
 
+            fn flush(&self, revision: Revision) -> Result<()> {
+                (**self).flush(revision)
+            }
+
             fn sync(&self, revision: Revision) -> Result<()> {
                 (**self).sync(revision)
             }
@@ -328,6 +349,10 @@ macro_rules! forward_backend {
 
             fn stats(&self) -> Result<Vec<(String, String)>> {
                 (**self).stats()
+            }
+
+            fn checkpoint(&self) -> Result<()> {
+                (**self).checkpoint()
             }
 
             fn compact(&self) -> Result<u64> {

@@ -16,6 +16,8 @@ pub mod backends;
 mod file_scratch;
 pub mod formats;
 mod janitor;
+pub mod journal;
+mod os_error;
 pub mod salvage;
 pub mod snapshot;
 pub mod store;

@@ -25,8 +25,11 @@ pub enum Durability {
     /// Everything, power loss included: it is synced.
     #[default]
     Durable,
-    /// Nothing yet: it is visible in this process and a sync starts at the latest 50 ms later. A crash may lose the last
-    /// commits, in their order from the end, and never damages the store.
+    /// The end of this process, however it comes; not a power failure, until a sync that starts at
+    /// the latest 50 ms later. A backend without this level syncs instead.
+    Process,
+    /// Nothing yet: it is visible in this process, and is written and synced from 50 ms later on. A
+    /// crash may lose the last commits, in their order from the end, and never damages the store.
     None,
 }
 
@@ -217,8 +220,12 @@ impl Store {
                 committed => committed?,
             };
             drop(guard);
-            if durability == Durability::Durable && !commit.diff.is_empty() {
-                shared.backend.sync(commit.revision)?;
+            if !commit.diff.is_empty() {
+                match durability {
+                    Durability::Durable => shared.backend.sync(commit.revision)?,
+                    Durability::Process => shared.backend.flush(commit.revision)?,
+                    Durability::None => {}
+                }
             }
             if commit.reclaims {
                 shared.janitor.wake(&shared.backend, &commit.trees);
@@ -284,6 +291,14 @@ impl Store {
         self.shared.backend.stats()
     }
 
+    /// Folds what the journal holds into the store behind it, as it also happens by itself.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.shared.backend.checkpoint()
+    }
+
     /// Reclaims everything and gives space back to the operating system where the engine can;
     /// returns the bytes given back.
     ///
@@ -291,6 +306,7 @@ impl Store {
     /// Those of the backend.
     pub fn compact(&self) -> Result<u64> {
         self.reclaim()?;
+        self.checkpoint()?;
         self.shared.backend.compact()
     }
 

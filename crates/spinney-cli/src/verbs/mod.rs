@@ -49,6 +49,8 @@ pub enum Verb {
     Stats(stats::Stats),
     /// Read everything and tell what is damaged
     Check(check::Check),
+    /// Fold the journal into the store now
+    Checkpoint(store::Checkpoint),
     /// Give back the space of what was removed
     Compact(store::Compact),
     /// Copy the store, consistently, while others use it
@@ -80,6 +82,7 @@ impl Verb {
             Verb::Export(verb) => verb.run(global),
             Verb::Stats(verb) => verb.run(global),
             Verb::Check(verb) => return verb.run(global),
+            Verb::Checkpoint(verb) => verb.run(global),
             Verb::Compact(verb) => verb.run(global),
             Verb::Backup(verb) => verb.run(global),
             Verb::Salvage(verb) => return verb.run(global),

@@ -1,4 +1,4 @@
-//! `compact` and `backup`: the store as a whole.
+//! `checkpoint`, `compact` and `backup`: the store as a whole.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,23 @@ use spinney::Result;
 
 use crate::global::{Global, Level, Write};
 use crate::progress;
+
+/// `spinney checkpoint`.
+#[derive(Args)]
+#[command(after_help = "\
+Commits are written to a journal first and folded into the store when it is long, when nobody commits
+for a second, and when the last program closes the store. This does it now.
+
+Examples:
+  spinney checkpoint
+  spinney checkpoint --store lmdb:/var/lib/people")]
+pub struct Checkpoint {}
+
+impl Checkpoint {
+    pub fn run(self, global: &Global) -> Result<()> {
+        global.open_to_change(&Write { durability: Level::Durable })?.checkpoint()
+    }
+}
 
 /// `spinney compact`.
 #[derive(Args)]

@@ -71,7 +71,8 @@ impl Factory for Spinney {
     fn settings(&self, durability: Durability) -> Vec<(String, String)> {
         let answer = match (self.backend, durability) {
             (Backend::Memory, _) => "in memory",
-            (_, Durability::None) => "staged in memory, synced within 50 ms",
+            (_, Durability::None) => "staged in memory, written and synced from 50 ms later on",
+            (_, Durability::Process) => "written to the journal, synced from 50 ms later on",
             _ => "synced",
         };
         vec![("answered when".into(), answer.into())]
@@ -83,16 +84,16 @@ impl Factory for Spinney {
 
     fn lacks(&self, durability: Durability) -> Option<String> {
         match (self.backend, durability) {
-            (_, Durability::None) | (Backend::Lmdb, Durability::Durable) => None,
+            (_, Durability::None) | (Backend::Lmdb, _) => None,
             (Backend::Memory, _) => Some("it lives in memory".to_owned()),
-            (_, Durability::Process) => Some("it has no journal yet".to_owned()),
         }
     }
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
         let level = match durability {
             Durability::Durable => spinney::Durability::Durable,
-            Durability::Process | Durability::None => spinney::Durability::None,
+            Durability::Process => spinney::Durability::Process,
+            Durability::None => spinney::Durability::None,
         };
         let url = match self.backend {
             Backend::Memory => "memory:".to_owned(),
@@ -101,7 +102,6 @@ impl Factory for Spinney {
         let mut store = Store {
             store: OpenOptions::new().durability(level).open(&url)?,
             in_memory: self.backend == Backend::Memory,
-            staged: durability != Durability::Durable,
             path: String::new(),
         };
         store.replace(b"{}")?;
@@ -112,7 +112,6 @@ impl Factory for Spinney {
 struct Store {
     store: spinney::Store,
     in_memory: bool,
-    staged: bool,
     /// Takes each path text, so that no read or write allocates for it.
     path: String,
 }
@@ -295,12 +294,12 @@ impl System for Store {
     }
 
     fn settle(&mut self) -> Result<Option<u64>> {
-        if self.staged {
-            self.store.sync()?;
-        }
+        // What is in the journal is not yet in the pages that are counted.
+        self.store.checkpoint()?;
         let before = self.used_bytes()?;
         self.store.wait_until_reclaimed();
         self.store.reclaim()?;
+        self.store.checkpoint()?;
         let after = self.used_bytes()?;
         Ok(Some(before.zip(after).map_or(0, |(before, after)| before.saturating_sub(after))))
     }

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 
 use spinney_core::{Error, Result};
 
-use super::engine::{Access, DATA_FILE, Engine, LOCK_FILE, io_error};
+use super::engine::{Access, DATA_FILE, Engine, LOCK_FILE};
+use crate::os_error::io_error;
 
 /// The version of the directory's format that this build reads and writes.
 pub const FORMAT: u32 = 1;

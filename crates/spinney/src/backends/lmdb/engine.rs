@@ -22,7 +22,11 @@ use spinney_core::layout;
 use spinney_core::overlay::Overlay;
 use spinney_core::{Error, Result};
 
+use twox_hash::XxHash3_64;
+
 use super::length::Pages;
+use crate::journal::Checkpointed;
+use crate::os_error::{io_error, os_error};
 
 /// The engine's file in the store's directory.
 pub const DATA_FILE: &str = "data.mdb";
@@ -39,11 +43,14 @@ const MAP_LEN_MIN: u64 = 1 << 30;
 /// Snapshots that all processes together may hold at once.
 const READERS_MAX: u32 = 1_024;
 
+/// The adapter's own key, before all others: up to where the journal is in the file.
+pub const CHECKPOINT_KEY: &[u8] = &[0];
+
+/// Bytes of its record.
+const CHECKPOINT_LEN: usize = 24;
+
 /// Bytes of the longest key that LMDB keeps.
 pub const KEY_LEN_MAX: usize = 511;
-
-/// The system's number for an input or output error, the same on all Unixes.
-const EIO: i32 = 5;
 
 /// How the environment is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,38 +156,27 @@ impl Engine {
         self.env.clear_stale_readers().map_err(|error| self.error("cannot clear readers of", error))
     }
 
-    /// Writes staged changes and commits them durably.
-    pub fn write_staged(&self, staged: &Overlay) -> Result<(), WriteError> {
-        self.write(|writer| {
-            staged.iter().try_for_each(|(key, value)| match value {
-                Some(value) => writer.put(key, value),
-                None => writer.delete(key),
-            })
-        })
-    }
-
-    /// Writes a batch's changes in their order and commits them durably.
-    pub fn write_changes(&self, changes: &[Change]) -> Result<(), WriteError> {
-        self.write(|writer| {
-            changes.iter().try_for_each(|change| match change {
-                Change::Put(key, value) => writer.put(key, value),
-                Change::Delete(key) => writer.delete(key),
-                Change::DeleteRange(from, to) => writer.delete_range(from, to),
-            })
-        })
-    }
-
-    fn write(
+    /// Writes staged changes, then a batch's changes in their order, and with them up to where this
+    /// checkpoint goes; commits all of it durably. Does nothing when the file is beyond it already.
+    pub fn checkpoint(
         &self,
-        fill: impl FnOnce(&mut Writer<'_>) -> heed::Result<()>,
+        staged: &Overlay,
+        changes: &[Change],
+        upto: Checkpointed,
     ) -> Result<(), WriteError> {
         let before =
             |error| WriteError { error: self.error("cannot write", error), in_commit: false };
         let txn = self.env.write_txn().map_err(before)?;
+        let stored = stored_checkpoint(self.records, &txn);
+        let stored = stored.map_err(|error| WriteError { error, in_commit: false })?;
+        if stored.generation >= upto.generation {
+            return Ok(());
+        }
         let last_key = self.records.last(&txn).map_err(before)?.map(|(key, _)| key.to_vec());
         let mut writer =
             Writer { txn, records: self.records, last_key: last_key.unwrap_or_default() };
-        fill(&mut writer).map_err(before)?;
+        writer.apply(staged, changes).map_err(before)?;
+        writer.put(CHECKPOINT_KEY, &encode_checkpoint(upto)).map_err(before)?;
         writer.txn.commit().map_err(|error| WriteError {
             error: self.error("cannot commit to", error),
             in_commit: true,
@@ -201,6 +197,7 @@ impl Engine {
     pub fn stats(&self) -> Result<EngineStats> {
         let info = self.env.info();
         let records = self.env.unnamed_database_stat();
+        let has_checkpoint = self.snapshot(())?.checkpoint()?.generation > 0;
         let pages_used = records.branch_pages + records.leaf_pages + records.overflow_pages;
         Ok(EngineStats {
             file_len: self.file_len()?,
@@ -208,7 +205,7 @@ impl Engine {
             page_len: self.page_len,
             pages: info.last_page_number as u64 + 1,
             pages_used: pages_used as u64,
-            records: records.entries as u64,
+            records: records.entries as u64 - u64::from(has_checkpoint),
             readers: info.number_of_readers,
         })
     }
@@ -274,6 +271,20 @@ struct Writer<'e> {
 }
 
 impl Writer<'_> {
+    fn apply(&mut self, staged: &Overlay, changes: &[Change]) -> heed::Result<()> {
+        for (key, value) in staged.iter() {
+            match value {
+                Some(value) => self.put(key, value)?,
+                None => self.delete(key)?,
+            }
+        }
+        changes.iter().try_for_each(|change| match change {
+            Change::Put(key, value) => self.put(key, value),
+            Change::Delete(key) => self.delete(key),
+            Change::DeleteRange(from, to) => self.delete_range(from, to),
+        })
+    }
+
     fn put(&mut self, key: &[u8], value: &[u8]) -> heed::Result<()> {
         if *key <= *self.last_key {
             return self.records.put(&mut self.txn, key, value);
@@ -303,6 +314,19 @@ pub struct EngineSnapshot<O> {
     _owner: O,
 }
 
+impl<O> EngineSnapshot<O> {
+    /// Numbers the engine's transactions.
+    #[inline]
+    pub fn transaction(&self) -> usize {
+        self.txn.id()
+    }
+
+    /// Up to where the journal is in this state.
+    pub fn checkpoint(&self) -> Result<Checkpointed> {
+        stored_checkpoint(self.records, &self.txn)
+    }
+}
+
 impl<O: Send> Snapshot for EngineSnapshot<O> {
     fn revision(&self) -> Result<Revision> {
         layout::head_revision(self.get(&layout::head_key(0))?.as_deref())
@@ -315,7 +339,7 @@ impl<O: Send> Snapshot for EngineSnapshot<O> {
 
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
-        if key.is_empty() {
+        if key <= CHECKPOINT_KEY {
             return Ok(None);
         }
         let value = self.records.get(&self.txn, key).map_err(read_error)?;
@@ -341,7 +365,7 @@ impl<O: Send> Snapshot for EngineSnapshot<O> {
             return Ok(None);
         }
         let found = self.records.get_lower_than_or_equal_to(&self.txn, key).map_err(read_error)?;
-        Ok(found.filter(|(found, _)| *found >= lower).map(borrowed))
+        Ok(found.filter(|(found, _)| *found >= lower && *found > CHECKPOINT_KEY).map(borrowed))
     }
 }
 
@@ -353,16 +377,43 @@ fn borrowed<'s>((key, value): (&'s [u8], &'s [u8])) -> Record<'s> {
     (Cow::Borrowed(key), Cow::Borrowed(value))
 }
 
-/// The bounds without empty keys, which LMDB refuses; `None` when nothing can lie between them.
+/// The bounds without the adapter's own key and the empty one, which LMDB refuses; `None` when
+/// nothing can lie between them.
 fn engine_bounds(bounds: Bounds<'_>) -> Option<Bounds<'_>> {
-    if is_empty_range(bounds) {
-        return None;
-    }
-    match bounds {
-        (_, Bound::Included([]) | Bound::Excluded([])) => None,
-        (Bound::Included([]) | Bound::Excluded([]), upper) => Some((Bound::Unbounded, upper)),
-        bounds => Some(bounds),
-    }
+    let lower = match bounds.0 {
+        Bound::Included(lower) | Bound::Excluded(lower) if lower > CHECKPOINT_KEY => bounds.0,
+        _ => Bound::Excluded(CHECKPOINT_KEY),
+    };
+    (!is_empty_range((lower, bounds.1))).then_some((lower, bounds.1))
+}
+
+/// The checkpoint's record: generation, checksum, and a checksum of both.
+fn encode_checkpoint(checkpointed: Checkpointed) -> [u8; CHECKPOINT_LEN] {
+    let mut record = [0; CHECKPOINT_LEN];
+    record[..8].copy_from_slice(&checkpointed.generation.to_le_bytes());
+    record[8..16].copy_from_slice(&checkpointed.checksum.to_le_bytes());
+    let seal = XxHash3_64::oneshot(&record[..16]);
+    record[16..].copy_from_slice(&seal.to_le_bytes());
+    record
+}
+
+fn stored_checkpoint(
+    records: Database<'static, Bytes, Bytes>,
+    txn: &RoTxn<'_>,
+) -> Result<Checkpointed> {
+    let Some(record) = records.get(txn, CHECKPOINT_KEY).map_err(read_error)? else {
+        return Ok(Checkpointed::default());
+    };
+    let number = |at: usize| {
+        let bytes = record.get(at..at + 8)?.try_into().ok()?;
+        Some(u64::from_le_bytes(bytes))
+    };
+    let checkpointed = number(0).zip(number(8));
+    let checkpointed =
+        checkpointed.map(|(generation, checksum)| Checkpointed { generation, checksum });
+    checkpointed
+        .filter(|checkpointed| encode_checkpoint(*checkpointed) == *record)
+        .ok_or_else(|| Error::corrupted("the checkpoint's record is damaged; restore a backup"))
 }
 
 #[cold]
@@ -398,28 +449,6 @@ fn engine_error(action: &str, error: heed::Error) -> Error {
             Error::closed(format!("{action}: a write failed before; reopen the store"))
         }
         _ => Error::corrupted(format!("{action}: it is damaged; restore a backup")),
-    };
-    described.with_source(error)
-}
-
-/// An error of the operating system at a file.
-#[cold]
-pub fn io_error(action: &str, path: &Path, error: io::Error) -> Error {
-    os_error(&format!("{action} `{}`", path.display()), error)
-}
-
-fn os_error(action: &str, error: io::Error) -> Error {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    let described = match error.kind() {
-        ReadOnlyFilesystem => Error::read_only(format!("{action}: the file system is read-only")),
-        StorageFull => Error::io(format!("{action}: the disk is full")),
-        QuotaExceeded => Error::io(format!("{action}: the disk quota is used up")),
-        FileTooLarge => Error::io(format!("{action}: the file would exceed the size limit")),
-        // LMDB answers this, too, when the system wrote less than it was given.
-        _ if error.raw_os_error() == Some(EIO) => {
-            Error::io(format!("{action}: the disk failed or is full"))
-        }
-        _ => Error::io(format!("{action}: {error}")),
     };
     described.with_source(error)
 }

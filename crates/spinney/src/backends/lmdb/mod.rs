@@ -1,13 +1,14 @@
 //! LMDB as a backend: ordered, memory-mapped, several processes at once.
 //!
-//! A commit is staged in an [`Overlay`](spinney_core::overlay::Overlay) and answered; a sync, or at
-//! the latest a thread 50 ms later, writes everything staged in one durable engine transaction. The
-//! engine's own no-sync flags are never used: they can damage the file when the power fails. This
-//! module must not know what keys mean.
+//! A commit is appended to a [`journal`](crate::journal) and staged in an
+//! [`Overlay`](spinney_core::overlay::Overlay) over the engine; a sync of the journal makes it
+//! durable. When the journal is long, or nobody commits for a second, it is folded into the engine in
+//! one durable transaction. The engine's own no-sync flags are never used: they can damage the file
+//! when the power fails. This module must not know what keys mean.
 //!
 //! Limits: the file grows to at most the address space that the process can reserve, 1 TiB where
 //! the system allows it; 1 024 snapshots at once over all processes. The directory must be on a
-//! local file system. A second process sees commits once they are synced. The file never shrinks
+//! local file system. A second process sees commits once they are written. The file never shrinks
 //! while others may have it mapped, so `compact` gives nothing back: freed pages are used again,
 //! and [`Backend::backup`] makes a compact copy.
 
@@ -18,20 +19,26 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use spinney_core::backend::{
-    Backend, Batch, Capabilities, Outcome, Revision, Snapshot, WriteGuard,
+    Backend, Batch, Capabilities, Change, Outcome, Revision, Snapshot, WriteGuard,
 };
 use spinney_core::{Error, Result};
 
+mod changes;
 mod directory;
 mod engine;
+mod flusher;
 mod length;
+mod shared;
 mod staging;
+mod tail;
 mod turnstile;
 
 pub use directory::Options;
 use directory::{Directory, sync_dir, sync_parent};
-use engine::{Access, DATA_FILE, Engine, io_error};
+use engine::{Access, CHECKPOINT_KEY, Engine};
 use staging::Store;
+
+use crate::os_error::io_error;
 
 /// Bytes of a page that fill one overflow page of the engine exactly.
 pub const PAGE_SIZE: usize = 4_080;
@@ -42,8 +49,9 @@ pub const COMMIT_LEN_MAX: usize = 1 << 30;
 /// A handle of a store in a directory. All handles of one directory in a process share one engine.
 ///
 /// # Durability
-/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms;
-/// after [`Backend::sync`] it survives a power failure. Dropping the last handle syncs.
+/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms; after
+/// [`Backend::flush`] it survives the end of the process, after [`Backend::sync`] a power failure.
+/// Dropping the last handle syncs.
 pub struct Lmdb {
     store: Arc<Store>,
     capabilities: Capabilities,
@@ -106,9 +114,14 @@ impl Lmdb {
         &self.store.directory.store_id
     }
 
-    /// Durable engine transactions since the store was made; concurrent commits share them.
+    /// Durable engine transactions since the store was made: checkpoints and big commits.
     pub fn engine_transactions(&self) -> u64 {
         self.store.engine.transactions()
+    }
+
+    /// Syncs of the journal by this process; concurrent commits share them.
+    pub fn syncs(&self) -> u64 {
+        self.store.syncs()
     }
 
     fn refuse_if_read_only(&self) -> Result<()> {
@@ -124,6 +137,15 @@ impl Drop for Lmdb {
     fn drop(&mut self) {
         // Nobody is left to be told; what a failed flush loses was never promised.
         let _ = self.store.flush();
+    }
+}
+
+/// The contract's keys are longer; it would be lost among the adapter's own.
+fn refuse_own_key(batch: &Batch) -> Result<()> {
+    let is_own = |change: &Change| matches!(change, Change::Put(key, _) | Change::Delete(key) if **key == *CHECKPOINT_KEY);
+    match batch.changes.iter().any(is_own) {
+        true => Err(Error::invalid_input("commit: the key `00` is the backend's own")),
+        false => Ok(()),
     }
 }
 
@@ -144,7 +166,12 @@ impl Backend for Lmdb {
     fn commit(&self, batch: Batch) -> Result<Outcome> {
         self.refuse_if_read_only()?;
         batch.check_limits(&self.capabilities)?;
+        refuse_own_key(&batch)?;
         self.store.commit(&batch)
+    }
+
+    fn flush(&self, revision: Revision) -> Result<()> {
+        self.store.write_until(revision)
     }
 
     fn sync(&self, revision: Revision) -> Result<()> {
@@ -157,6 +184,7 @@ impl Backend for Lmdb {
 
     fn stats(&self) -> Result<Vec<(String, String)>> {
         let engine = self.store.engine.stats()?;
+        let own = self.store.stats()?;
         let pages_free = engine.pages.saturating_sub(engine.pages_used);
         let pairs = [
             ("store id", self.store_id().to_owned()),
@@ -167,15 +195,29 @@ impl Backend for Lmdb {
             ("engine pages free", pages_free.to_string()),
             ("engine records", engine.records.to_string()),
             ("reader slots used", engine.readers.to_string()),
-            ("staged records", self.store.staged_len().to_string()),
+            ("staged records", own.staged.to_string()),
+            ("journal bytes", own.journal_len.to_string()),
+            ("checkpoint age", format!("{} s", own.checkpoint_age.as_secs())),
+            ("commits", own.commits.to_string()),
+            ("syncs", own.syncs.to_string()),
+            ("commits per sync", format!("{:.1}", own.commits as f64 / own.syncs.max(1) as f64)),
+            ("snapshots open", own.snapshots.to_string()),
         ];
         Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.refuse_if_read_only()?;
+        self.store.checkpoint()
     }
 
     /// Writes a compact copy, with a store id of its own: it may go another way than this store, so
     /// no bookmark of this one may be taken for one of the copy.
     fn backup(&self, target: &Path) -> Result<()> {
-        self.store.flush()?;
+        if !self.store.is_read_only() {
+            // Else the copy has what the tail removes, as free pages.
+            self.store.checkpoint()?;
+        }
         fs::create_dir(target).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => Error::already_exists(format!(
                 "backup: `{}` exists; name a new directory",
@@ -186,8 +228,7 @@ impl Backend for Lmdb {
         // The marker comes last: an unfinished copy is not taken for a store.
         let copied = self
             .store
-            .engine
-            .copy_to(&target.join(DATA_FILE))
+            .copy_to(target)
             .and_then(|()| sync_dir(target))
             .and_then(|()| Directory::adopt(target))
             .and_then(|()| sync_parent(target));

@@ -1,39 +1,50 @@
-//! Staged commits: checked and visible at once, written together, shared by all handles.
+//! One open store: commits are checked, appended to the journal and visible at once; shared by all
+//! handles.
 //!
 //! Three rules make every snapshot one consistent state:
 //!
-//! - what is staged is a superset of what the engine lacks: entries leave the overlay only after
-//!   the engine committed them, under the lock that snapshots take;
-//! - an entry that is in both is the same in both, or newer in the overlay;
-//! - while anything is staged this process holds the writer's lock, so the engine below the
-//!   overlay is its own.
+//! - the tail is a superset of what the engine lacks: entries leave it only after the engine has
+//!   committed them, under the lock that snapshots take;
+//! - a snapshot first reads the journal on to what is published, then pins the engine's state; if
+//!   that one is beyond the tail, it reads on again;
+//! - while anything is buffered this process holds the writer's lock, so nobody else appends.
+//!
+//! Locks are taken in this order: writer's lock, `committing`, `folding`, `tail`.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use spinney_core::backend::{Batch, Outcome, Revision, Snapshot, WriteGuard};
+use spinney_core::backend::{Batch, Change, Outcome, Revision, Snapshot, WriteGuard};
 use spinney_core::overlay::{Layered, Overlay};
 use spinney_core::{Error, Result};
 
 use super::directory::Directory;
-use super::engine::{Access, Engine, EngineSnapshot};
+use super::engine::{Access, DATA_FILE, Engine, EngineSnapshot};
+use super::flusher::Flusher;
+use super::shared::{Joined, Shared};
+use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
+use crate::journal::{self, Checkpointed, Entry, Followed, Group, Journal, Segments, Sizes};
 
-/// How long a staged commit waits for somebody's sync before it is written anyway.
-const FLUSH_AFTER: Duration = Duration::from_millis(50);
+/// Batches of more bytes are written to the engine without being journaled.
+const JOURNALED_BATCH_LEN_MAX: usize = 1 << 20;
 
-/// Batches of more bytes are written to the engine without being staged.
-const STAGED_BATCH_LEN_MAX: usize = 1 << 20;
+/// Batches of more point changes, after ranges are expanded, are written without being journaled.
+const JOURNALED_BATCH_RECORDS_MAX: usize = 50_000;
 
-/// With more bytes staged a commit flushes before it answers.
-const STAGED_LEN_MAX: usize = 16 << 20;
+/// With more bytes buffered a commit writes them before it answers.
+const BUFFER_LEN_MAX: usize = 128 << 10;
 
-/// Batches of more point changes, after ranges are expanded, are written without being staged.
-const STAGED_BATCH_RECORDS_MAX: usize = 50_000;
+/// A generation of more bytes is followed by the next one, and folded into the engine.
+const GENERATION_LEN: u64 = 8 << 20;
 
 /// How often `wait` looks for commits of other processes.
 const POLL: Duration = Duration::from_millis(10);
+
+/// The journal's files in the store's directory.
+const JOURNAL: &str = "journal";
 
 /// One open store, shared by its handles and snapshots.
 pub struct Store {
@@ -45,35 +56,53 @@ pub struct Store {
     writer: Mutex<()>,
     /// Held from the check of a batch until it is staged.
     committing: Mutex<()>,
-    staging: Mutex<Staging>,
-    flushed: Condvar,
+    /// Held while a checkpoint is written.
+    folding: Mutex<()>,
+    tail: Mutex<Tail>,
+    group: Group,
+    segments: Arc<Segments>,
+    /// Why the store refuses writes.
+    failure: Mutex<Option<Failure>>,
     committed: Condvar,
     flusher: Arc<Flusher>,
+    counts: Counts,
+    /// Declared last, so that the store is closed before another process takes it to be.
+    shared: Shared,
 }
 
-#[derive(Default)]
-struct Staging {
-    /// Everything that the engine lacks.
-    overlay: Overlay,
-    /// What was staged since the running flush took its copy of the overlay.
-    since_flush: Option<Overlay>,
-    /// Bytes staged since the last flush began.
-    len_bytes: usize,
-    /// Counts the staged batches; `flushed` is the last one that is in the engine.
-    batch: u64,
-    batch_flushed: u64,
-    /// The last staged batch that was maintenance, which shares its revision with another.
-    batch_maintenance: u64,
-    revision: Revision,
-    revision_flushed: Revision,
-    /// The writer's lock, while anything is staged.
-    hold: Option<Hold>,
-    /// Why the store refuses writes.
-    failure: Option<Error>,
+/// A failed write or sync.
+struct Failure {
+    cause: Error,
+    /// No revision below it has been lost.
+    lost_from: Revision,
 }
 
-/// A snapshot: the overlay of its moment over the engine's state of its moment.
-pub type StoreSnapshot = Layered<EngineSnapshot<Arc<Store>>>;
+/// What this process has done.
+struct Counts {
+    snapshots: AtomicUsize,
+    checkpointed: Mutex<Instant>,
+}
+
+/// Facts for `stats`.
+pub struct Stats {
+    /// Bytes of the journal's files.
+    pub journal_len: u64,
+    /// Keys that the engine lacks.
+    pub staged: usize,
+    /// Since this process has folded the journal, or opened the store.
+    pub checkpoint_age: Duration,
+    /// Of all processes that have it open.
+    pub commits: u64,
+    pub syncs: u64,
+    /// Snapshots that this process holds.
+    pub snapshots: usize,
+}
+
+/// Keeps the store open, and is counted.
+pub struct Pin(Arc<Store>);
+
+/// A snapshot: the tail of its moment over the engine's state of its moment.
+pub type StoreSnapshot = Layered<EngineSnapshot<Pin>>;
 
 impl Store {
     pub fn new(directory: Directory, engine: Engine, access: Access) -> Result<Arc<Store>> {
@@ -81,16 +110,32 @@ impl Store {
             Access::ReadWrite => Some(Turnstile::open(&directory.path)?),
             Access::ReadOnly => None,
         };
+        let folder = journal::medium::Directory::new(&directory.path, turnstile.is_none());
+        let segments = Segments::new(Arc::new(folder), JOURNAL, Sizes::default());
+        let mut tail = Tail::new(Journal::new(segments));
+        let Joined { shared, is_alone } = Shared::join(&directory.path, access)?;
+        if is_alone {
+            tail.recover(engine.snapshot(())?.checkpoint()?)?;
+            shared.set_up(tail.journal.end())?;
+        }
         Ok(Arc::new(Store {
             directory,
             engine,
             turnstile,
             writer: Mutex::default(),
             committing: Mutex::default(),
-            staging: Mutex::default(),
-            flushed: Condvar::new(),
+            folding: Mutex::default(),
+            segments: Arc::clone(tail.journal.segments()),
+            tail: Mutex::new(tail),
+            group: Group::default(),
+            failure: Mutex::default(),
             committed: Condvar::new(),
             flusher: Arc::default(),
+            counts: Counts {
+                snapshots: AtomicUsize::new(0),
+                checkpointed: Mutex::new(Instant::now()),
+            },
+            shared,
         }))
     }
 
@@ -98,176 +143,258 @@ impl Store {
         self.turnstile.is_none()
     }
 
-    pub fn staged_len(&self) -> usize {
-        self.staging().overlay.len()
+    pub fn snapshot(self: &Arc<Self>) -> Result<StoreSnapshot> {
+        let mut tail = self.tail();
+        let engine = self.catch_up(&mut tail)?;
+        let overlay = tail.overlay().clone();
+        drop(tail);
+        Ok(overlay.over(engine))
     }
 
-    pub fn snapshot(self: &Arc<Self>) -> Result<StoreSnapshot> {
-        let staging = self.staging();
-        let overlay = staging.overlay.clone();
-        let engine = self.engine.snapshot(Arc::clone(self))?;
-        drop(staging);
-        Ok(overlay.over(engine))
+    fn catch_up(self: &Arc<Self>, tail: &mut Tail) -> Result<EngineSnapshot<Pin>> {
+        self.pin(tail, || Pin::new(self))
+    }
+
+    /// Reads what others have published, and pins the state of the engine that belongs below it.
+    fn pin<O: Send>(&self, tail: &mut Tail, owner: impl Fn() -> O) -> Result<EngineSnapshot<O>> {
+        loop {
+            let followed = tail.catch_up(self.shared.published())?;
+            let engine = self.engine.snapshot(owner())?;
+            match (tail.is_behind(&engine)?, followed) {
+                (false, Followed::Reached) => return Ok(engine),
+                (false, Followed::Gone) => return Err(tail.lost()),
+                (true, _) => {}
+            }
+        }
     }
 
     pub fn write_guard(&self) -> Result<StoreGuard<'_>> {
         let turnstile = self.turnstile()?;
-        let serialised = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.refuse_after_failure(&self.staging())?;
+        let serialised = lock(&self.writer);
+        self.refuse_after_failure()?;
         if turnstile.is_owed() {
-            self.flush()?;
+            self.write()?;
         }
         Ok(StoreGuard { _hold: turnstile.hold()?, _serialised: serialised })
     }
 
     pub fn commit(self: &Arc<Self>, batch: &Batch) -> Result<Outcome> {
         let hold = self.turnstile()?.hold()?;
-        let committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.refuse_after_failure(&self.staging())?;
+        let committing = lock(&self.committing);
+        self.refuse_after_failure()?;
         let current = self.snapshot()?;
         if !batch.applies_to(&current)? {
             return Ok(Outcome::Conflict);
         }
         let revision = current.revision()?;
         let revision = if batch.is_maintenance() { revision } else { batch.revision };
-        if batch.len_bytes() > STAGED_BATCH_LEN_MAX {
+        if batch.len_bytes() > JOURNALED_BATCH_LEN_MAX {
             drop(current);
             return self.commit_directly(batch, revision);
         }
         let changes = Overlay::expand(&batch.changes, &current)?;
         drop(current);
-        if changes.len() > STAGED_BATCH_RECORDS_MAX {
+        if changes.len() > JOURNALED_BATCH_RECORDS_MAX {
             return self.commit_directly(batch, revision);
         }
 
-        let mut staging = self.staging();
-        self.refuse_after_failure(&staging)?;
-        if let Some(since_flush) = &mut staging.since_flush {
-            for (key, staged) in &changes {
-                since_flush.stage(Arc::clone(key), staged.clone());
-            }
-        }
-        for (key, staged) in changes {
-            staging.overlay.stage(key, staged);
-        }
-        staging.len_bytes += batch.len_bytes();
-        staging.batch += 1;
-        if batch.is_maintenance() {
-            staging.batch_maintenance = staging.batch;
-        }
-        staging.revision = revision;
-        staging.hold.get_or_insert(hold);
-        let is_full = staging.len_bytes > STAGED_LEN_MAX;
-        drop(staging);
+        let mut tail = self.make_room()?;
+        let entry = Entry { revision, commit_id: self.commit_id(batch), body: &[] };
+        tail.append(entry, changes, self.group.synced())?;
+        tail.hold.get_or_insert(hold);
+        let is_full = tail.journal.buffered_len() > BUFFER_LEN_MAX;
+        drop(tail);
         drop(committing);
-        if !batch.is_maintenance() {
-            self.committed.notify_all();
-        }
+        self.count_commit(batch);
         self.flusher.wake(self);
         if is_full {
-            self.flush()?;
+            self.write()?;
         }
         Ok(Outcome::Committed(revision))
     }
 
-    /// Writes a big batch to the engine, durably, after what was staged before it. Nothing can be
-    /// staged meanwhile, so no older entry hides what it writes.
-    fn commit_directly(&self, batch: &Batch, revision: Revision) -> Result<Outcome> {
-        self.flush()?;
-        if let Err(failed) = self.engine.write_changes(&batch.changes) {
-            // Before the engine commits, nothing is lost but this batch, and its caller knows.
-            if failed.in_commit {
-                self.fail(&mut self.staging(), &failed.error);
-            }
-            return Err(failed.error);
-        }
-        let mut staging = self.staging();
-        staging.revision = revision;
-        staging.revision_flushed = revision;
-        drop(staging);
+    /// Maintenance has no id of its own, and no two records may be the same.
+    fn commit_id(&self, batch: &Batch) -> u128 {
+        if batch.commit_id == 0 { fastrand::u128(..) } else { batch.commit_id }
+    }
+
+    fn count_commit(&self, batch: &Batch) {
         if !batch.is_maintenance() {
+            self.shared.count_commit();
             self.committed.notify_all();
         }
+    }
+
+    /// Begins the next generation when the present one is full; folds the one before it first, if
+    /// nobody has.
+    fn make_room(self: &Arc<Self>) -> Result<MutexGuard<'_, Tail>> {
+        let mut tail = self.tail();
+        if tail.journal.end().offset < GENERATION_LEN {
+            return Ok(tail);
+        }
+        if tail.frozen().is_some() {
+            drop(tail);
+            self.fold_frozen()?;
+            tail = self.tail();
+        }
+        if let Err(error) = tail.write(&self.shared) {
+            return Err(self.fail(&mut tail, error));
+        }
+        tail.start()?;
+        self.flusher.wake_full(self);
+        Ok(tail)
+    }
+
+    /// Writes the generation that waits for it to the engine.
+    pub fn fold_frozen(&self) -> Result<()> {
+        let _folding = lock(&self.folding);
+        let Some((upto, overlay)) = self.tail().frozen() else { return Ok(()) };
+        self.engine.checkpoint(&overlay, &[], upto).map_err(|failed| failed.error)?;
+        self.tail().checkpoint(upto);
+        self.note_checkpoint(upto);
+        Ok(())
+    }
+
+    /// Writes the engine's file, with what it lacks, to a directory.
+    pub fn copy_to(self: &Arc<Self>, target: &Path) -> Result<()> {
+        let mut tail = self.tail();
+        drop(self.catch_up(&mut tail)?);
+        let (overlay, end) = (tail.overlay().clone(), tail.journal.end());
+        drop(tail);
+        self.engine.copy_to(&target.join(DATA_FILE))?;
+        let copy = Engine::open(target, Access::ReadWrite)?;
+        // A checkpoint may have come in between. It is newer than the overlay, or ends within it.
+        if copy.snapshot(())?.checkpoint()?.generation < end.generation {
+            let upto = Checkpointed::beyond(end.generation);
+            copy.checkpoint(&overlay, &[], upto).map_err(|failed| failed.error)?;
+        }
+        Ok(())
+    }
+
+    fn note_checkpoint(&self, upto: Checkpointed) {
+        let beyond = journal::Position { generation: upto.generation + 1, offset: 0 };
+        self.group.advance(beyond);
+        *lock(&self.counts.checkpointed) = Instant::now();
+    }
+
+    /// Writes a big batch to the engine, durably, together with everything before it.
+    fn commit_directly(self: &Arc<Self>, batch: &Batch, revision: Revision) -> Result<Outcome> {
+        self.fold_all(&batch.changes)?;
+        self.tail().revision = revision;
+        self.count_commit(batch);
         Ok(Outcome::Committed(revision))
     }
 
-    /// Returns when everything up to `revision` is in the engine.
+    /// Folds the whole journal into the engine.
+    pub fn checkpoint(self: &Arc<Self>) -> Result<()> {
+        let _hold = self.turnstile()?.hold()?;
+        let _committing = lock(&self.committing);
+        self.refuse_after_failure()?;
+        let mut tail = self.tail();
+        self.catch_up(&mut tail)?;
+        let is_empty = tail.is_empty();
+        drop(tail);
+        if is_empty { Ok(()) } else { self.fold_all(&[]) }
+    }
+
+    /// Folds the whole journal and some changes into the engine. The caller holds the writer's lock
+    /// and keeps others from committing, so nothing is staged meanwhile.
+    fn fold_all(&self, changes: &[Change]) -> Result<()> {
+        let _folding = lock(&self.folding);
+        let tail = self.tail();
+        let overlay = tail.overlay().clone();
+        let upto = Checkpointed::beyond(tail.journal.end().generation);
+        drop(tail);
+        if let Err(failed) = self.engine.checkpoint(&overlay, changes, upto) {
+            // Before the engine commits, nothing is lost but this batch, and its caller knows.
+            return Err(match failed.in_commit {
+                true => self.fail(&mut self.tail(), failed.error),
+                false => failed.error,
+            });
+        }
+        let mut tail = self.tail();
+        tail.restart(upto);
+        self.shared.publish(tail.journal.end());
+        let hold = tail.hold.take();
+        drop(tail);
+        drop(hold);
+        self.note_checkpoint(upto);
+        Ok(())
+    }
+
+    /// Returns when everything that is staged now would survive the end of this process.
+    pub fn write(&self) -> Result<()> {
+        let mut tail = self.tail();
+        let hold = self.write_tail(&mut tail)?;
+        drop(tail);
+        drop(hold);
+        Ok(())
+    }
+
+    /// The caller drops the lock that it gets outside of the tail's.
+    fn write_tail(&self, tail: &mut Tail) -> Result<Option<Hold>> {
+        match tail.write(&self.shared) {
+            Ok(()) => Ok(tail.hold.take()),
+            Err(error) => Err(self.fail(tail, error)),
+        }
+    }
+
+    /// Returns when everything up to `revision` is written.
+    pub fn write_until(&self, revision: Revision) -> Result<()> {
+        self.refuse_lost(revision)?;
+        self.write()
+    }
+
+    /// Returns when everything up to `revision` is durable.
     pub fn sync(&self, revision: Revision) -> Result<()> {
-        self.flush_until(|staging| {
-            staging.revision_flushed >= revision
-                && staging.batch_maintenance <= staging.batch_flushed
-        })
-    }
-
-    /// Returns when everything that is staged now is in the engine.
-    pub fn flush(&self) -> Result<()> {
-        let batch = self.staging().batch;
-        self.flush_until(|staging| staging.batch_flushed >= batch)
-    }
-
-    fn flush_until(&self, is_done: impl Fn(&Staging) -> bool) -> Result<()> {
-        let mut staging = self.staging();
-        loop {
-            if is_done(&staging) {
-                return Ok(());
-            }
-            if let Some(failure) = &staging.failure {
-                return Err(failure.clone());
-            }
-            if staging.overlay.is_empty() {
-                return Ok(());
-            }
-            if staging.since_flush.is_some() {
-                staging = self.flushed.wait(staging).unwrap_or_else(PoisonError::into_inner);
-            } else {
-                drop(self.lead_flush(staging));
-                staging = self.staging();
-            }
-        }
-    }
-
-    /// Writes the overlay as it is now, in one engine transaction, for everybody who waits.
-    fn lead_flush<'a>(&'a self, mut staging: MutexGuard<'a, Staging>) -> Option<Hold> {
-        let overlay = staging.overlay.clone();
-        staging.since_flush = Some(Overlay::default());
-        staging.len_bytes = 0;
-        let (batch, revision) = (staging.batch, staging.revision);
-        drop(staging);
-
-        let written = self.engine.write_staged(&overlay);
-
-        let mut staging = self.staging();
-        let since_flush = staging.since_flush.take().unwrap_or_default();
-        match written {
+        self.refuse_lost(revision)?;
+        let mut tail = self.tail();
+        let Some(end) = tail.end_of(revision) else { return Ok(()) };
+        let hold = self.write_tail(&mut tail)?;
+        drop(tail);
+        drop(hold);
+        self.group.advance(self.shared.synced());
+        let published = || {
+            self.shared.count_sync();
+            self.shared.published()
+        };
+        match self.group.sync(&self.segments, end, published) {
             Ok(()) => {
-                staging.overlay = since_flush;
-                staging.batch_flushed = batch;
-                staging.revision_flushed = staging.revision_flushed.max(revision);
+                self.shared.advance_synced(self.group.synced());
+                Ok(())
             }
-            Err(failed) => self.fail(&mut staging, &failed.error),
+            Err(error) => Err(self.fail(&mut self.tail(), error)),
         }
-        let hold = if staging.overlay.is_empty() { staging.hold.take() } else { None };
-        drop(staging);
-        self.flushed.notify_all();
-        // The caller drops it, and here the overlay, outside of the lock.
-        hold
     }
 
-    /// Drops what is staged and refuses writes from now on; reads stay at the last durable state.
-    fn fail(&self, staging: &mut Staging, cause: &Error) {
-        staging.overlay = Overlay::default();
-        staging.revision = staging.revision_flushed;
-        staging.failure = Some(cause.clone().at("sync"));
+    /// Makes everything that is staged now durable.
+    pub fn flush(&self) -> Result<()> {
+        self.sync(Revision::MAX)
     }
 
-    fn refuse_after_failure(&self, staging: &Staging) -> Result<()> {
-        match &staging.failure {
+    /// Drops what is not published and refuses writes from now on.
+    fn fail(&self, tail: &mut Tail, cause: Error) -> Error {
+        let lost_from = tail.first_behind(self.group.synced());
+        tail.reset();
+        let failure = Failure { cause: cause.at("sync"), lost_from };
+        lock(&self.failure).get_or_insert(failure).cause.clone()
+    }
+
+    fn refuse_lost(&self, revision: Revision) -> Result<()> {
+        match &*lock(&self.failure) {
+            Some(failure) if failure.lost_from <= revision => Err(failure.cause.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn refuse_after_failure(&self) -> Result<()> {
+        match &*lock(&self.failure) {
             None => Ok(()),
-            Some(cause) => Err(Error::closed(format!(
+            Some(failure) => Err(Error::closed(format!(
                 "`{}` refuses writes after a failed sync; reopen the store",
                 self.directory.path.display()
             ))
-            .with_source(cause.clone())),
+            .with_source(failure.cause.clone())),
         }
     }
 
@@ -280,26 +407,75 @@ impl Store {
             if revision > after || left.is_zero() {
                 return Ok(revision);
             }
-            let staging = self.staging();
-            if staging.revision <= after {
-                drop(self.committed.wait_timeout(staging, left.min(POLL)));
+            let tail = self.tail();
+            if tail.revision <= after {
+                drop(self.committed.wait_timeout(tail, left.min(POLL)));
             }
         }
+    }
+
+    pub fn stats(&self) -> Result<Stats> {
+        let (commits, syncs) = self.shared.counts();
+        Ok(Stats {
+            journal_len: self.segments.disk_len()?,
+            staged: self.tail().overlay().len(),
+            checkpoint_age: lock(&self.counts.checkpointed).elapsed(),
+            commits,
+            syncs,
+            snapshots: self.counts.snapshots.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Syncs of the journal by this process.
+    pub fn syncs(&self) -> u64 {
+        self.group.syncs()
     }
 
     fn turnstile(&self) -> Result<&Arc<Turnstile>> {
         self.turnstile.as_ref().ok_or_else(|| Error::read_only("the store was opened read-only"))
     }
 
-    fn staging(&self) -> MutexGuard<'_, Staging> {
-        self.staging.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        lock(&self.tail)
+    }
+
+    /// The last process folds the journal and takes its files away.
+    fn close(&mut self) -> Result<()> {
+        if self.turnstile.is_none() || lock(&self.failure).is_some() {
+            return Ok(());
+        }
+        self.flush()?;
+        self.shared.leave(|| {
+            let mut tail = self.tail();
+            self.pin(&mut tail, || ())?;
+            let is_empty = tail.is_empty();
+            drop(tail);
+            if !is_empty {
+                self.fold_all(&[])?;
+            }
+            self.segments.remove()
+        })
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        let _ = self.flush();
         self.flusher.stop();
+        // Nobody is left to be told; what is not folded is in the journal.
+        let _ = self.close();
+    }
+}
+
+impl Pin {
+    fn new(store: &Arc<Store>) -> Pin {
+        store.counts.snapshots.fetch_add(1, Ordering::Relaxed);
+        Pin(Arc::clone(store))
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.0.counts.snapshots.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -311,66 +487,6 @@ pub struct StoreGuard<'s> {
 
 impl WriteGuard for StoreGuard<'_> {}
 
-/// The thread that writes what nobody syncs. It does not keep the store open.
-#[derive(Default)]
-struct Flusher {
-    start: OnceLock<()>,
-    state: Mutex<FlusherState>,
-    changed: Condvar,
-}
-
-#[derive(Default, PartialEq, Eq)]
-enum FlusherState {
-    #[default]
-    Idle,
-    Due,
-    Stopped,
-}
-
-impl Flusher {
-    fn wake(self: &Arc<Self>, store: &Arc<Store>) {
-        {
-            let mut state = self.state();
-            if *state != FlusherState::Idle {
-                return;
-            }
-            *state = FlusherState::Due;
-        }
-        self.changed.notify_one();
-        self.start.get_or_init(|| {
-            let (flusher, store) = (Arc::clone(self), Arc::downgrade(store));
-            let thread = thread::Builder::new().name("spinney-flush".into());
-            // Without the thread commits wait for a sync or for the handle's drop.
-            let _ = thread.spawn(move || flusher.run(&store));
-        });
-    }
-
-    fn stop(&self) {
-        *self.state() = FlusherState::Stopped;
-        self.changed.notify_one();
-    }
-
-    fn run(&self, store: &Weak<Store>) {
-        loop {
-            let idle = |state: &mut FlusherState| *state == FlusherState::Idle;
-            let due = |state: &mut FlusherState| *state == FlusherState::Due;
-            let state = self.changed.wait_while(self.state(), idle);
-            let state = state.unwrap_or_else(PoisonError::into_inner);
-            let waited = self.changed.wait_timeout_while(state, FLUSH_AFTER, due);
-            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if *state == FlusherState::Stopped {
-                return;
-            }
-            // From here on a commit makes the next flush due.
-            *state = FlusherState::Idle;
-            drop(state);
-            let Some(store) = store.upgrade() else { return };
-            // A failure is kept in the store, and its next writer is told.
-            let _ = store.flush();
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, FlusherState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use spinney_core::Result;
 
 use super::directory::{QUEUE_LOCK, WRITER_LOCK, open_lock};
-use super::engine::io_error;
+use crate::os_error::io_error;
 
 /// How long a process keeps the lock before it looks whether another one waits.
 const KEEP: Duration = Duration::from_millis(10);

@@ -1,0 +1,132 @@
+//! The thread that writes what nobody syncs, and folds the journal into the engine.
+//!
+//! It does not keep the store open.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::staging::Store;
+
+/// How long a commit waits before it is written anyway.
+const WRITE_AFTER: Duration = Duration::from_millis(50);
+
+/// How often what is written is synced while commits go on that nobody syncs.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// After so long without a commit the journal is folded into the engine.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub struct Flusher {
+    start: OnceLock<()>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing to do.
+    #[default]
+    Idle,
+    /// There are commits to write.
+    Due,
+    /// A generation waits for its checkpoint.
+    Full,
+    /// Commits have been written, and may be folded when no more come.
+    Written,
+    Stopped,
+}
+
+impl Flusher {
+    /// There is a commit to write.
+    pub fn wake(self: &Arc<Self>, store: &Arc<Store>) {
+        if matches!(*self.state(), State::Idle | State::Written) {
+            self.set(State::Due);
+            self.start(store);
+        }
+    }
+
+    /// There is a generation to fold.
+    pub fn wake_full(self: &Arc<Self>, store: &Arc<Store>) {
+        self.set(State::Full);
+        self.start(store);
+    }
+
+    pub fn stop(&self) {
+        self.set(State::Stopped);
+    }
+
+    fn start(self: &Arc<Self>, store: &Arc<Store>) {
+        self.start.get_or_init(|| {
+            let (flusher, store) = (Arc::clone(self), Arc::downgrade(store));
+            let thread = thread::Builder::new().name("spinney-flush".into());
+            // Without the thread commits wait for a sync or for the handle's drop, and whoever
+            // fills the journal folds it.
+            let _ = thread.spawn(move || flusher.run(&store));
+        });
+    }
+
+    fn run(&self, store: &Weak<Store>) {
+        let mut synced = Instant::now();
+        loop {
+            let state = self.next();
+            if state == State::Stopped {
+                return;
+            }
+            let Some(store) = store.upgrade() else { return };
+            // A failure is kept in the store, or met again by its next writer.
+            let _ = match state {
+                State::Due if synced.elapsed() < SYNC_EVERY => store.write(),
+                State::Due => {
+                    synced = Instant::now();
+                    store.flush()
+                }
+                State::Full => store.fold_frozen(),
+                _ => store.checkpoint(),
+            };
+        }
+    }
+
+    /// Waits for work; from here on a commit makes the next write due.
+    fn next(&self) -> State {
+        let mut state = self.state();
+        loop {
+            let now = *state;
+            let time = match now {
+                // Whatever comes wakes it.
+                State::Idle => Duration::from_secs(3_600),
+                State::Due => WRITE_AFTER,
+                State::Written => IDLE_AFTER,
+                State::Full => Duration::ZERO,
+                State::Stopped => return now,
+            };
+            let unchanged = |state: &mut State| *state == now;
+            let waited = self.changed.wait_timeout_while(state, time, unchanged);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if *state != now || now == State::Idle {
+                continue;
+            }
+            *state = match now {
+                State::Written => State::Idle,
+                // It may have come before what was due was written.
+                State::Full => State::Due,
+                _ => State::Written,
+            };
+            return now;
+        }
+    }
+
+    fn set(&self, new: State) {
+        let mut state = self.state();
+        if *state != State::Stopped {
+            *state = new;
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,194 @@
+//! What the processes of one store tell each other: how far the journal is written, and synced.
+//!
+//! A small file that all of them map, and a lock on it: each holds it shared while it has the store
+//! open, so who gets it exclusively is alone. Nothing in it outlives a power failure, and nothing
+//! needs to: whoever is alone sets it anew. It must not know records or the engine.
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use memmap2::{MmapMut, MmapOptions};
+use spinney_core::Result;
+
+use super::engine::Access;
+use crate::journal::Position;
+use crate::os_error::io_error;
+
+/// The file's name in the store's directory.
+pub const SHARED_FILE: &str = "shared";
+
+/// Bytes of the file.
+const LEN: u64 = 4_096;
+
+/// Says that the numbers hold, and of what layout they are.
+const READY: u64 = u64::from_le_bytes(*b"spinney1");
+
+/// How long a process waits before it looks again whether another one has set the file up.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// The numbers, or where they cannot be shared, this process's own.
+pub struct Shared {
+    words: Words,
+    /// Locked.
+    file: Option<File>,
+    path: PathBuf,
+}
+
+enum Words {
+    Mapped(MmapMut),
+    Own(Box<[AtomicU64; WORDS]>),
+}
+
+const WORDS: usize = 5;
+const STATE: usize = 0;
+const PUBLISHED: usize = 1;
+const SYNCED: usize = 2;
+const COMMITS: usize = 3;
+const SYNCS: usize = 4;
+
+/// The shared numbers, and whether this process is alone and must set them.
+pub struct Joined {
+    pub shared: Shared,
+    pub is_alone: bool,
+}
+
+impl Shared {
+    /// Joins the processes that have the store in `dir` open.
+    pub fn join(dir: &Path, access: Access) -> Result<Joined> {
+        let path = dir.join(SHARED_FILE);
+        loop {
+            let mut options = OpenOptions::new();
+            let file = match options.read(true).write(true).create(true).truncate(false).open(&path)
+            {
+                Ok(file) => file,
+                // Nobody writes where the table of readers cannot be written either.
+                Err(error) if access == Access::ReadOnly && is_forbidden(&error) => {
+                    let words = Words::Own(Box::default());
+                    let shared = Shared { words, file: None, path };
+                    return Ok(Joined { shared, is_alone: true });
+                }
+                Err(error) => return Err(io_error("cannot open", &path, error)),
+            };
+            let joined = Shared::try_join(file, &path);
+            if let Some(joined) = joined.map_err(|error| io_error("cannot share", &path, error))? {
+                return Ok(joined);
+            }
+            thread::sleep(RETRY);
+        }
+    }
+
+    /// `None` when who was alone has died before it had set the numbers up.
+    fn try_join(file: File, path: &Path) -> io::Result<Option<Joined>> {
+        let is_alone = match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => {
+                file.lock_shared()?;
+                false
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        };
+        if file.metadata()?.len() < LEN {
+            if !is_alone {
+                return Ok(None);
+            }
+            // Written, not only made long: a full disk must not show when the map is.
+            file.write_all_at(&[0; LEN as usize], 0)?;
+        }
+        // SAFETY: the file is `LEN` bytes long, is never made shorter, and is only read and written
+        // through atomics, by this module.
+        let map = unsafe { MmapOptions::new().len(LEN as usize).map_mut(&file) }?;
+        let shared = Shared { words: Words::Mapped(map), file: Some(file), path: path.to_owned() };
+        if is_alone {
+            shared.words()[STATE].store(0, Ordering::Release);
+        }
+        Ok((is_alone || shared.is_ready()).then_some(Joined { shared, is_alone }))
+    }
+
+    /// Sets the numbers up and lets the others in.
+    pub fn set_up(&self, end: Position) -> Result<()> {
+        for word in [SYNCED, COMMITS, SYNCS] {
+            self.words()[word].store(0, Ordering::Relaxed);
+        }
+        self.words()[PUBLISHED].store(end.pack(), Ordering::Relaxed);
+        self.words()[STATE].store(READY, Ordering::Release);
+        match &self.file {
+            Some(file) => {
+                file.lock_shared().map_err(|error| io_error("cannot share", &self.path, error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the last one's work when this process is the last to have the store open.
+    pub fn leave(&self, last: impl FnOnce() -> Result<()>) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        if file.try_lock().is_ok() {
+            self.words()[STATE].store(0, Ordering::Release);
+            last()?;
+            self.words()[STATE].store(READY, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Up to where the journal is written, by whichever process.
+    #[inline]
+    pub fn published(&self) -> Position {
+        Position::unpack(self.words()[PUBLISHED].load(Ordering::Acquire))
+    }
+
+    /// Tells the others that the journal is written up to `end`; only for who holds the writer's lock.
+    pub fn publish(&self, end: Position) {
+        self.words()[PUBLISHED].store(end.pack(), Ordering::Release);
+    }
+
+    /// Up to where the journal is known to be synced, by whichever process.
+    pub fn synced(&self) -> Position {
+        Position::unpack(self.words()[SYNCED].load(Ordering::Acquire))
+    }
+
+    /// Tells the others that the journal is synced up to `end`.
+    pub fn advance_synced(&self, end: Position) {
+        self.words()[SYNCED].fetch_max(end.pack(), Ordering::AcqRel);
+    }
+
+    /// Counts a commit, of whichever process.
+    pub fn count_commit(&self) {
+        self.words()[COMMITS].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a sync.
+    pub fn count_sync(&self) {
+        self.words()[SYNCS].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Commits and syncs since the first of the processes that have it open now has opened it.
+    pub fn counts(&self) -> (u64, u64) {
+        let count = |word: usize| self.words()[word].load(Ordering::Relaxed);
+        (count(COMMITS), count(SYNCS))
+    }
+
+    fn is_ready(&self) -> bool {
+        self.words()[STATE].load(Ordering::Acquire) == READY
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        let bytes = match &self.words {
+            Words::Mapped(map) => map.as_ptr(),
+            Words::Own(words) => return &**words,
+        };
+        // SAFETY: a map begins at a page's boundary and is longer than the words; it lives as long
+        // as `self`.
+        unsafe { std::slice::from_raw_parts(bytes.cast::<AtomicU64>(), WORDS) }
+    }
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+}

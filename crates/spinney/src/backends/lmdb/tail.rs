@@ -1,0 +1,246 @@
+//! What the engine lacks: the journal as far as this process has read or written it, and its
+//! records as an overlay.
+//!
+//! The overlay is a superset of what the engine lacks, and where both have a key the overlay's is the
+//! same or newer. It must not know locks, files or when to sync.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+
+use spinney_core::backend::Revision;
+use spinney_core::overlay::{Overlay, Staged, StagedKey};
+use spinney_core::{Error, Result};
+
+use super::changes;
+use super::engine::EngineSnapshot;
+use super::shared::Shared;
+use super::turnstile::Hold;
+use crate::journal::{Checkpointed, Entry, Event, Followed, Journal, Position};
+
+/// The tail, under the store's lock.
+pub struct Tail {
+    pub journal: Journal,
+    layers: Layers,
+    /// The newest checkpoint that was seen, and the engine's transaction that it was seen in.
+    checkpointed: Checkpointed,
+    transaction: usize,
+    /// Where the records of commits end that are not known to be durable, in order.
+    ends: VecDeque<(Revision, Position)>,
+    /// The newest revision that was committed or read here.
+    pub revision: Revision,
+    /// The writer's lock, while anything is buffered.
+    pub hold: Option<Hold>,
+    body: Vec<u8>,
+}
+
+/// The overlay, and apart from it the generation that a checkpoint is to take over.
+#[derive(Default)]
+struct Layers {
+    overlay: Overlay,
+    frozen: Option<Frozen>,
+}
+
+struct Frozen {
+    upto: Checkpointed,
+    overlay: Overlay,
+    /// What was staged since.
+    since: Overlay,
+}
+
+impl Tail {
+    pub fn new(journal: Journal) -> Tail {
+        Tail {
+            journal,
+            layers: Layers::default(),
+            checkpointed: Checkpointed::default(),
+            transaction: usize::MAX,
+            ends: VecDeque::new(),
+            revision: 0,
+            hold: None,
+            body: Vec::new(),
+        }
+    }
+
+    /// Everything staged.
+    pub fn overlay(&self) -> &Overlay {
+        &self.layers.overlay
+    }
+
+    /// The generation that waits for its checkpoint.
+    pub fn frozen(&self) -> Option<(Checkpointed, Overlay)> {
+        self.layers.frozen.as_ref().map(|frozen| (frozen.upto, frozen.overlay.clone()))
+    }
+
+    /// Whether the engine has everything.
+    pub fn is_empty(&self) -> bool {
+        self.journal.end().offset == 0 && self.layers.frozen.is_none()
+    }
+
+    /// Reads the journal after a crash, when nobody else has the store open.
+    pub fn recover(&mut self, checkpointed: Checkpointed) -> Result<()> {
+        self.checkpointed = checkpointed;
+        let Tail { journal, layers, revision, .. } = self;
+        journal.recover(checkpointed, &mut |event| layers.take(event, checkpointed, revision))?;
+        self.ends = [(self.revision, self.journal.end())].into();
+        Ok(())
+    }
+
+    /// Reads what other processes have published since. What is gone has been checkpointed, which
+    /// [`Tail::is_behind`] will tell.
+    pub fn catch_up(&mut self, published: Position) -> Result<Followed> {
+        if published <= self.journal.written() {
+            return Ok(Followed::Reached);
+        }
+        let Tail { journal, layers, checkpointed, revision, .. } = self;
+        let mut take = |event: Event<'_>| layers.take(event, *checkpointed, revision);
+        let followed = journal.follow(published, &mut take)?;
+        self.ends = [(self.revision, self.journal.end())].into();
+        Ok(followed)
+    }
+
+    /// Compares with a state of the engine; whether the journal must be read on before the overlay
+    /// belongs over it.
+    pub fn is_behind<O>(&mut self, engine: &EngineSnapshot<O>) -> Result<bool> {
+        if engine.transaction() == self.transaction {
+            return Ok(false);
+        }
+        let checkpointed = engine.checkpoint()?;
+        self.transaction = engine.transaction();
+        self.checkpointed = checkpointed;
+        if checkpointed.generation < self.journal.end().generation {
+            self.layers.checkpoint(checkpointed);
+            return Ok(false);
+        }
+        self.restart(checkpointed);
+        Ok(true)
+    }
+
+    /// Goes to the beginning of what a checkpoint lacks.
+    pub fn restart(&mut self, checkpointed: Checkpointed) {
+        self.checkpointed = checkpointed;
+        self.journal.restart(checkpointed);
+        self.layers = Layers::default();
+        self.ends.clear();
+    }
+
+    /// Forgets what is not published, and what was read, so that it is read again.
+    pub fn reset(&mut self) {
+        self.restart(self.checkpointed);
+        self.hold = None;
+    }
+
+    /// Appends a commit to the journal's buffer and stages it.
+    pub fn append(
+        &mut self,
+        entry: Entry<'_>,
+        changes: Vec<(StagedKey, Staged)>,
+        synced: Position,
+    ) -> Result<()> {
+        self.body.clear();
+        changes::encode(&changes, &mut self.body);
+        self.journal.append(&Entry { body: &self.body, ..entry }, synced)?;
+        for (key, staged) in changes {
+            self.layers.stage(key, staged);
+        }
+        while self.ends.front().is_some_and(|(_, end)| *end <= synced) {
+            self.ends.pop_front();
+        }
+        self.ends.push_back((entry.revision, self.journal.end()));
+        self.revision = entry.revision;
+        Ok(())
+    }
+
+    /// Begins the next generation. The one before the present one must be in the checkpoint.
+    pub fn start(&mut self) -> Result<()> {
+        let upto = self.journal.checkpoint();
+        self.journal.start(&[])?;
+        self.layers.freeze(upto);
+        Ok(())
+    }
+
+    /// Drops what a checkpoint has.
+    pub fn checkpoint(&mut self, upto: Checkpointed) {
+        self.layers.checkpoint(upto);
+    }
+
+    /// Hands what is buffered to the system and tells the other processes.
+    pub fn write(&mut self, shared: &Shared) -> Result<()> {
+        if self.journal.buffered_len() > 0 {
+            self.journal.write()?;
+            shared.publish(self.journal.end());
+        }
+        Ok(())
+    }
+
+    /// Up to where the journal must be durable so that a revision is; `None` when it is.
+    pub fn end_of(&self, revision: Revision) -> Option<Position> {
+        let count = self.ends.partition_point(|(found, _)| *found <= revision);
+        let (_, end) = self.ends.get(count.checked_sub(1)?)?;
+        (end.generation > self.checkpointed.generation).then_some(*end)
+    }
+
+    /// The first revision that is not known to be durable.
+    pub fn first_behind(&self, synced: Position) -> Revision {
+        let behind = self.ends.iter().find(|(_, end)| *end > synced);
+        behind.map_or(Revision::MAX, |(revision, _)| *revision)
+    }
+
+    /// The error for published records that are neither in the journal nor in the engine.
+    #[cold]
+    pub fn lost(&self) -> Error {
+        let end = self.journal.end();
+        let path = self.journal.segments().path(end.generation);
+        Error::corrupted(format!(
+            "`{}` is damaged at byte {}, or was replaced while it was open; restore a backup",
+            path.display(),
+            end.offset
+        ))
+    }
+}
+
+impl Layers {
+    fn stage(&mut self, key: StagedKey, staged: Staged) {
+        if let Some(frozen) = &mut self.frozen {
+            frozen.since.stage(Arc::clone(&key), staged.clone());
+        }
+        self.overlay.stage(key, staged);
+    }
+
+    fn take(
+        &mut self,
+        event: Event<'_>,
+        checkpointed: Checkpointed,
+        revision: &mut Revision,
+    ) -> Result<()> {
+        match event {
+            Event::Start { before, .. } if before.generation <= checkpointed.generation => Ok(()),
+            Event::Start { before, .. } => {
+                self.freeze(before);
+                Ok(())
+            }
+            Event::Entry(entry) => {
+                *revision = entry.revision;
+                changes::decode(entry.body, |key, staged| self.stage(key, staged))
+            }
+        }
+    }
+
+    /// Sets everything staged apart for a checkpoint; a generation begins only when the one before
+    /// the last is in one.
+    fn freeze(&mut self, upto: Checkpointed) {
+        if let Some(frozen) = self.frozen.take() {
+            self.overlay = frozen.since;
+        }
+        let overlay = self.overlay.clone();
+        self.frozen = Some(Frozen { upto, overlay, since: Overlay::default() });
+    }
+
+    fn checkpoint(&mut self, upto: Checkpointed) {
+        if let Some(frozen) =
+            self.frozen.take_if(|frozen| frozen.upto.generation <= upto.generation)
+        {
+            drop(mem::replace(&mut self.overlay, frozen.since));
+        }
+    }
+}

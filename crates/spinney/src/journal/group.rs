@@ -1,0 +1,101 @@
+//! One sync for all who wait for one.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use spinney_core::{Error, Result};
+
+use super::{Position, Segments};
+
+/// Shares the syncs of a journal's files among the threads of a process.
+#[derive(Default)]
+pub struct Group {
+    state: Mutex<State>,
+    synced: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Everything before it is durable.
+    synced: Position,
+    is_syncing: bool,
+    syncs: u64,
+    failure: Option<Error>,
+}
+
+impl Group {
+    /// Everything before it is durable.
+    pub fn synced(&self) -> Position {
+        self.state().synced
+    }
+
+    /// Syncs so far.
+    pub fn syncs(&self) -> u64 {
+        self.state().syncs
+    }
+
+    /// Learns that everything before a position is durable, by another's sync or a checkpoint.
+    pub fn advance(&self, synced: Position) {
+        let mut state = self.state();
+        state.synced = state.synced.max(synced);
+        drop(state);
+        self.synced.notify_all();
+    }
+
+    /// Why nothing more can be promised, after a sync has failed.
+    pub fn failure(&self) -> Option<Error> {
+        self.state().failure.clone()
+    }
+
+    /// Returns when everything before `position` is durable. Who finds no sync running syncs all
+    /// that is `written` by then, for all who wait.
+    ///
+    /// # Errors
+    /// That of the failed sync, from then on for ever: the system may have dropped what it could not
+    /// write.
+    pub fn sync(
+        &self,
+        segments: &Segments,
+        position: Position,
+        written: impl Fn() -> Position,
+    ) -> Result<()> {
+        let mut state = self.state();
+        loop {
+            if state.synced >= position {
+                return Ok(());
+            }
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            if state.is_syncing {
+                state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            state.is_syncing = true;
+            let before = state.synced;
+            drop(state);
+            let written = written();
+            let synced = sync_between(segments, before, written);
+            state = self.state();
+            state.is_syncing = false;
+            state.syncs += 1;
+            match synced {
+                Ok(()) => state.synced = state.synced.max(written),
+                Err(error) => state.failure = Some(error),
+            }
+            self.synced.notify_all();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The older generation first: a record that knows something of its own generation to be synced
+/// says the same of all before it.
+fn sync_between(segments: &Segments, before: Position, written: Position) -> Result<()> {
+    if before.generation < written.generation {
+        segments.sync(written.generation - 1)?;
+    }
+    segments.sync(written.generation)
+}

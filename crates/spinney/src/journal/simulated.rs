@@ -1,0 +1,317 @@
+//! Files in memory that record every write, sync and name, and show what a power failure at any
+//! moment may leave of them.
+//!
+//! What was synced is there. Of each later write any of its sectors may be there or not, whatever
+//! was written before or after it; a file may lack what made it longer. Names change in their order:
+//! some first of the changes since the last sync of the folder are there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fastrand::Rng;
+
+use super::medium::{Folder, Medium};
+
+type Inode = usize;
+type Names = BTreeMap<String, Inode>;
+
+/// What happened to a disk.
+#[derive(Clone, Debug)]
+pub enum Action<M> {
+    /// Bytes of a file were written.
+    Write(Write),
+    /// A file was synced.
+    Sync(Inode),
+    /// The folder got other names.
+    Names(Names),
+    /// The folder was synced.
+    SyncNames,
+    /// What the test has to remember of this moment.
+    Mark(M),
+}
+
+/// A write, or the zeros of an allocation.
+#[derive(Clone, Debug)]
+pub struct Write {
+    inode: Inode,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// A folder on a disk of its own. Clones are the same disk.
+pub struct Disk<M>(Arc<Mutex<State<M>>>);
+
+struct State<M> {
+    files: Vec<Vec<u8>>,
+    names: Names,
+    actions: Vec<Action<M>>,
+    /// Bytes that still find room.
+    room: u64,
+    fails_syncs: bool,
+}
+
+impl<M> Clone for Disk<M> {
+    fn clone(&self) -> Self {
+        Disk(Arc::clone(&self.0))
+    }
+}
+
+impl<M: Clone + Send + 'static> Disk<M> {
+    /// An empty folder.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Disk<M> {
+        Disk::with(Vec::new(), Names::new())
+    }
+
+    fn with(files: Vec<Vec<u8>>, names: Names) -> Disk<M> {
+        let (actions, room, fails_syncs) = (Vec::new(), u64::MAX, false);
+        Disk(Arc::new(Mutex::new(State { files, names, actions, room, fails_syncs })))
+    }
+
+    /// Remembers something with this moment.
+    pub fn mark(&self, mark: M) {
+        self.state().actions.push(Action::Mark(mark));
+    }
+
+    /// How many bytes still find room.
+    pub fn set_room(&self, room: u64) {
+        self.state().room = room;
+    }
+
+    /// Whether syncs fail from now on.
+    pub fn set_fails_syncs(&self, fails: bool) {
+        self.state().fails_syncs = fails;
+    }
+
+    /// The bytes of a file, to look at or damage them.
+    pub fn with_file<T>(&self, name: &str, act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut state = self.state();
+        let inode = state.names[name];
+        act(&mut state.files[inode])
+    }
+
+    /// The disk as it is, as after the end of a process; nothing of it is remembered.
+    pub fn copy(&self) -> Disk<M> {
+        let state = self.state();
+        Disk::with(state.files.clone(), state.names.clone())
+    }
+
+    /// Begins to replay what has happened to the disk, which was like `since` at first.
+    pub fn replay(&self, since: &Disk<M>) -> Replay<M> {
+        let since = since.state();
+        Replay {
+            actions: self.state().actions.clone(),
+            next: 0,
+            files: since.files.clone(),
+            writes: Vec::new(),
+            names: since.names.clone(),
+            renames: Vec::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<M>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Steps through what happened to a disk.
+pub struct Replay<M> {
+    actions: Vec<Action<M>>,
+    next: usize,
+    /// What is durable.
+    files: Vec<Vec<u8>>,
+    names: Names,
+    /// What is not.
+    writes: Vec<Write>,
+    renames: Vec<Names>,
+}
+
+/// What happens to the writes that were not synced.
+#[derive(Clone, Copy)]
+enum Fate {
+    Kept,
+    Dropped,
+    /// Each as a whole.
+    Picked,
+    /// Each in sectors of this length.
+    Torn(usize),
+}
+
+impl<M: Clone + Send + 'static> Replay<M> {
+    /// Does the next action; `None` at the end.
+    pub fn step(&mut self) -> Option<Action<M>> {
+        let action = self.actions.get(self.next)?.clone();
+        self.next += 1;
+        match action.clone() {
+            Action::Write(write) => self.writes.push(write),
+            Action::Sync(synced) => {
+                let (durable, still): (Vec<_>, Vec<_>) =
+                    self.writes.drain(..).partition(|write| write.inode == synced);
+                self.writes = still;
+                for Write { inode, offset, bytes } in durable {
+                    put(&mut self.files, inode, offset, &bytes);
+                }
+            }
+            Action::Names(names) => self.renames.push(names),
+            Action::SyncNames => {
+                if let Some(names) = self.renames.drain(..).next_back() {
+                    self.names = names;
+                }
+            }
+            Action::Mark(_) => {}
+        }
+        Some(action)
+    }
+
+    /// One of the disks that a power failure at this moment may leave.
+    pub fn after_power_failure(&self, random: &mut Rng) -> Disk<M> {
+        let fate = match random.u8(..8) {
+            0 => Fate::Kept,
+            1 => Fate::Dropped,
+            2 | 3 => Fate::Picked,
+            4 | 5 => Fate::Torn(4_096),
+            _ => Fate::Torn(512),
+        };
+        let mut files = self.files.clone();
+        for Write { inode, offset, bytes } in &self.writes {
+            match fate {
+                Fate::Kept => put(&mut files, *inode, *offset, bytes),
+                Fate::Dropped => {}
+                Fate::Picked if random.bool() => put(&mut files, *inode, *offset, bytes),
+                Fate::Picked => {}
+                Fate::Torn(sector) => {
+                    let mut at = 0;
+                    while at < bytes.len() {
+                        let next = sector - (*offset as usize + at) % sector;
+                        let end = (at + next).min(bytes.len());
+                        if random.bool() {
+                            put(&mut files, *inode, *offset + at as u64, &bytes[at..end]);
+                        }
+                        at = end;
+                    }
+                }
+            }
+        }
+        let kept = match fate {
+            Fate::Kept => self.renames.len(),
+            Fate::Dropped => 0,
+            _ => random.usize(..=self.renames.len()),
+        };
+        let names = self.renames[..kept].last().unwrap_or(&self.names).clone();
+        let inodes = names.values().max().map_or(0, |inode| inode + 1);
+        files.resize(files.len().max(inodes), Vec::new());
+        Disk::with(files, names)
+    }
+}
+
+fn put(files: &mut Vec<Vec<u8>>, inode: Inode, offset: u64, bytes: &[u8]) {
+    files.resize(files.len().max(inode + 1), Vec::new());
+    let (file, offset) = (&mut files[inode], offset as usize);
+    file.resize(file.len().max(offset + bytes.len()), 0);
+    file[offset..offset + bytes.len()].copy_from_slice(bytes);
+}
+
+impl<M: Clone + Send + 'static> Folder for Disk<M> {
+    fn open(&self, name: &str, create: bool) -> io::Result<Option<Box<dyn Medium>>> {
+        let mut state = self.state();
+        let inode = match state.names.get(name) {
+            Some(&inode) => inode,
+            None if create => {
+                let inode = state.files.len();
+                state.files.push(Vec::new());
+                state.change_names(|names| names.insert(name.to_owned(), inode));
+                inode
+            }
+            None => return Ok(None),
+        };
+        Ok(Some(Box::new(File { disk: self.clone(), inode })))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.state();
+        let inode = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+        state.change_names(|names| {
+            names.remove(from);
+            names.insert(to.to_owned(), inode)
+        });
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.state().change_names(|names| names.remove(name));
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.refuse_sync()?;
+        state.actions.push(Action::SyncNames);
+        Ok(())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        name.into()
+    }
+}
+
+impl<M> State<M> {
+    fn change_names<T>(&mut self, change: impl FnOnce(&mut Names) -> T) {
+        change(&mut self.names);
+        self.actions.push(Action::Names(self.names.clone()));
+    }
+
+    fn refuse_sync(&self) -> io::Result<()> {
+        match self.fails_syncs {
+            true => Err(io::Error::other("a sync fails by plan")),
+            false => Ok(()),
+        }
+    }
+}
+
+struct File<M> {
+    disk: Disk<M>,
+    inode: Inode,
+}
+
+impl<M: Clone + Send + 'static> Medium for File<M> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let state = self.disk.state();
+        let rest = state.files[self.inode].get(offset as usize..).unwrap_or_default();
+        let len = rest.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let len = state.files[self.inode].len() as u64;
+        let more = (offset + bytes.len() as u64).saturating_sub(len);
+        if more > state.room {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.room -= more;
+        put(&mut state.files, self.inode, offset, bytes);
+        let (inode, bytes) = (self.inode, bytes.to_vec());
+        state.actions.push(Action::Write(Write { inode, offset, bytes }));
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.refuse_sync()?;
+        state.actions.push(Action::Sync(self.inode));
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.disk.state().files[self.inode].len() as u64)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        let now = self.len()?;
+        self.write_at(&vec![0; len.saturating_sub(now) as usize], now)?;
+        self.sync_data()
+    }
+}
