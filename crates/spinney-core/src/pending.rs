@@ -16,7 +16,7 @@ use crate::page::Page;
 use crate::part::Part;
 use crate::reclaim;
 use crate::record::Head;
-use crate::separator;
+use crate::separator::{self, Separator};
 use crate::view::{PageRecord, View};
 use crate::visit::Container;
 
@@ -95,12 +95,16 @@ impl OpenHead {
 
 impl StoredPage {
     /// Copies a page out.
-    pub fn of(record: PageRecord<'_>) -> StoredPage {
-        StoredPage {
-            body: Part::from(&record.bytes[record.body]),
-            cut: record.separator.map(|range| record.bytes[range].to_vec()),
-            key: record.key.into_owned(),
-        }
+    ///
+    /// # Errors
+    /// `Corrupted` when its separator does not read.
+    pub fn of(record: PageRecord<'_>) -> Result<StoredPage> {
+        let cut = match record.cut_len {
+            None => None,
+            Some(_) => Some(Separator::of(&record)?.to_vec()),
+        };
+        let body = Part::from(&record.bytes[record.body]);
+        Ok(StoredPage { body, cut, key: record.key.into_owned() })
     }
 
     /// All keys of the page are at or above it.
@@ -233,7 +237,7 @@ impl<'b> Pending<'b> {
         {
             return Ok(Arc::clone(page));
         }
-        let page = Arc::new(StoredPage::of(separator::page_of(&self.view(), tree, id, key)?));
+        let page = Arc::new(StoredPage::of(separator::page_of(&self.view(), tree, id, key)?)?);
         *last = Some(Arc::clone(&page));
         Ok(page)
     }
