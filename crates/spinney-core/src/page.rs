@@ -313,6 +313,11 @@ impl<'a> Iterator for Entries<'_, 'a> {
 #[inline]
 pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
     let mut len = 0;
+    while let (Some(x), Some(y)) = (a[len..].first_chunk::<32>(), b[len..].first_chunk::<32>())
+        && x == y
+    {
+        len += 32;
+    }
     while let (Some(x), Some(y)) = (a[len..].first_chunk::<8>(), b[len..].first_chunk::<8>()) {
         let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if differing != 0 {
