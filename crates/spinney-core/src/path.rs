@@ -166,14 +166,16 @@ pub fn unescape(part: &str) -> Cow<'_, str> {
 }
 
 fn escape_into(segment: &str, out: &mut String) {
-    out.reserve(segment.len());
-    let mut rest = segment;
-    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'~' | b'/')) {
-        out.push_str(&rest[..at]);
-        out.push_str(if rest.as_bytes()[at] == b'~' { "~0" } else { "~1" });
-        rest = &rest[at + 1..];
+    if find(segment, b'~').is_none() && find(segment, b'/').is_none() {
+        return out.push_str(segment);
     }
-    out.push_str(rest);
+    for character in segment.chars() {
+        match character {
+            '~' => out.push_str("~0"),
+            '/' => out.push_str("~1"),
+            other => out.push(other),
+        }
+    }
 }
 
 /// A list position as a segment writes it: `0` or `[1-9][0-9]*` (RFC 6901 section 4).

@@ -81,8 +81,8 @@ pub struct StoredPage {
     pub key: Vec<u8>,
     /// The page body.
     pub body: Part,
-    /// The whole separator, when the key holds only its beginning.
-    pub cut: Option<Vec<u8>>,
+    /// Bytes of the separator, when the key holds only its beginning.
+    pub cut_len: Option<usize>,
 }
 
 impl OpenHead {
@@ -95,26 +95,25 @@ impl OpenHead {
 
 impl StoredPage {
     /// Copies a page out.
-    ///
-    /// # Errors
-    /// `Corrupted` when its separator does not read.
-    pub fn of(record: PageRecord<'_>) -> Result<StoredPage> {
-        let cut = match record.cut_len {
-            None => None,
-            Some(_) => Some(Separator::of(&record)?.to_vec()),
-        };
-        let body = Part::from(&record.bytes[record.body]);
-        Ok(StoredPage { body, cut, key: record.key.into_owned() })
+    pub fn of(record: PageRecord<'_>) -> StoredPage {
+        StoredPage {
+            body: Part::from(&record.bytes[record.body]),
+            cut_len: record.cut_len,
+            key: record.key.into_owned(),
+        }
     }
 
     /// All keys of the page are at or above it.
-    pub fn separator(&self) -> &[u8] {
-        self.cut.as_deref().unwrap_or(&self.key[PREFIX_LEN..])
+    ///
+    /// # Errors
+    /// `Corrupted` when it does not read.
+    pub fn separator(&self) -> Result<Separator<'_>> {
+        Separator::new(&self.key, &self.body, self.cut_len)
     }
 
     /// Whether it is the map's first page.
     pub fn is_first(&self) -> bool {
-        self.separator().is_empty()
+        self.key.len() == PREFIX_LEN
     }
 
     /// Whether a key of a map lies between the first and the last of this page.
@@ -237,9 +236,14 @@ impl<'b> Pending<'b> {
         {
             return Ok(Arc::clone(page));
         }
-        let page = Arc::new(StoredPage::of(separator::page_of(&self.view(), tree, id, key)?)?);
+        let page = Arc::new(StoredPage::of(separator::page_of(&self.view(), tree, id, key)?));
         *last = Some(Arc::clone(&page));
         Ok(page)
+    }
+
+    /// Takes a page for the one that was read last: keys that it covers are looked for next.
+    pub fn remember_page(&self, page: Arc<StoredPage>) {
+        *self.last_page.borrow_mut() = Some(page);
     }
 
     /// Forgets the page that was read last, when it is the one that changes.

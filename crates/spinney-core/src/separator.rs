@@ -9,7 +9,7 @@ use std::ops::Bound;
 use crate::backend::{Direction, TreeId};
 use crate::error::{Error, Result};
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
-use crate::page::common_prefix_len;
+use crate::page::{Page, common_prefix_len};
 use crate::rank::{RANK_LEN_MAX, Rank};
 use crate::record::damaged;
 use crate::view::{PageRecord, View};
@@ -55,24 +55,34 @@ impl<'p> Separator<'p> {
     /// # Errors
     /// `Corrupted` when it does not read, or is not the one that the page's key holds a part of.
     pub fn of(page: &'p PageRecord<'_>) -> Result<Separator<'p>> {
-        let Some(len) = page.cut_len else {
-            return Ok(Separator { start: &page.key[PREFIX_LEN..], rest: &[] });
+        Separator::new(&page.key, &page.bytes[page.body.clone()], page.cut_len)
+    }
+
+    /// The separator of the page with an engine key and a body; `cut_len` bytes long, when it is cut.
+    ///
+    /// # Errors
+    /// As [`Separator::of`].
+    pub fn new(key: &'p [u8], body: &'p [u8], cut_len: Option<usize>) -> Result<Separator<'p>> {
+        let bad = || damaged(key, "its separator does not read");
+        let Some(len) = cut_len else {
+            return Ok(Separator { start: &key[PREFIX_LEN..], rest: &[] });
         };
-        let bad = || damaged(&page.key, "its separator does not read");
-        let body = page.page(Container::Map)?;
-        let (start, rest) = body.first_key_start(len).ok_or_else(bad)?;
+        let page = Page::parse(Container::Map, body).ok_or_else(bad)?;
+        let (start, rest) = page.first_key_start(len).ok_or_else(bad)?;
         let whole = Separator { start, rest };
-        let cut = page.key.len().checked_sub(RANK_LEN_MAX).ok_or_else(bad)?;
-        let cut = page.key.get(PREFIX_LEN..cut).ok_or_else(bad)?;
+        let cut_end = key.len().checked_sub(RANK_LEN_MAX).ok_or_else(bad)?;
+        let cut = key.get(PREFIX_LEN..cut_end).ok_or_else(bad)?;
         match whole.common_len(cut, 0) == cut.len() {
             true => Ok(whole),
             false => Err(bad()),
         }
     }
 
-    /// Copies it.
-    pub fn to_vec(self) -> Vec<u8> {
-        [self.start, self.rest].concat()
+    /// The separator after the first key of its page has become `first`, which is not below it: the
+    /// same, or the shortest beginning of `first` that is above it.
+    pub fn raised<'k>(&self, first: &'k [u8]) -> &'k [u8] {
+        let (common, len) = (self.common_len(first, 0), self.start.len() + self.rest.len());
+        &first[..len.min(common + 1).min(first.len())]
     }
 
     /// Whether a key belongs to the page or to one behind it.

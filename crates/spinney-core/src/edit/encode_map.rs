@@ -368,7 +368,7 @@ impl Pages {
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
         let mut record = vec![0; PAGE_HEADER_LEN];
         if let [(key, value)] = fresh
-            && copied.cut.is_none()
+            && copied.cut_len.is_none()
             && page::splice(&page, key, value.as_deref(), &mut record).is_some()
         {
             let len_max = pending.sizes.page_len_max;
@@ -380,17 +380,19 @@ impl Pages {
             }
         }
         let keys = Keys::of(&page)?;
-        let mut next: Option<Option<StoredPage>> = None;
+        let mut next: Option<Option<Arc<StoredPage>>> = None;
         let mut count = 1;
         while count < fresh.len() {
             let key = &fresh[count].0;
             if keys.last().is_none_or(|last| *last < **key) {
                 if next.is_none() {
-                    next = Some(self.beside(pending, &copied.key, Direction::Forward)?);
+                    let behind = self.beside(pending, &copied.key, Direction::Forward)?;
+                    next = Some(behind.map(Arc::new));
                 }
                 if let Some(Some(next)) = &next
-                    && next.separator() <= &**key
+                    && next.separator()?.is_at_or_below(key)
                 {
+                    pending.remember_page(Arc::clone(next));
                     break;
                 }
             }
@@ -411,7 +413,7 @@ impl Pages {
     ) -> Result<Option<StoredPage>> {
         match self.record_beside(pending, key, direction)? {
             None => Ok(None),
-            Some((key, record)) => StoredPage::of(PageRecord::open(key, record)?).map(Some),
+            Some((key, record)) => Ok(Some(StoredPage::of(PageRecord::open(key, record)?))),
         }
     }
 
@@ -450,7 +452,7 @@ impl Pages {
             return Ok(());
         }
         if len <= fits || entries.len() == 1 {
-            self.replace(pending, at, entries);
+            self.replace(pending, at, entries)?;
             return Ok(());
         }
         self.split(pending, at, entries, appended, len)
@@ -465,12 +467,10 @@ impl Pages {
         pending: &mut Pending<'_>,
         at: &StoredPage,
         entries: &[Entry<'_>],
-    ) -> Vec<u8> {
-        let (mut key, mut cut_len) = (at.key.clone(), at.cut.as_ref().map(Vec::len));
-        if let (Some(cut), Some(first)) = (&at.cut, entries.first())
-            && !first.key.starts_with(cut)
-        {
-            let separator = shortest_separator(cut, first.key);
+    ) -> Result<Vec<u8>> {
+        let (mut key, mut cut_len) = (at.key.clone(), at.cut_len);
+        if let (Some(_), Some(first)) = (cut_len, entries.first()) {
+            let separator = at.separator()?.raised(first.key);
             cut_len = Some(separator.len());
             if separator.len() <= separator::len_max(pending.sizes.key_len_max) {
                 pending.delete(&key);
@@ -478,7 +478,7 @@ impl Pages {
             }
         }
         self.put(pending, &key, cut_len, entries);
-        key
+        Ok(key)
     }
 
     fn put(
@@ -511,7 +511,7 @@ impl Pages {
                 Direction::Backward => (&other, at, [&theirs, entries].concat()),
             };
             if body_len_max(&both) <= fits * 3 / 4 || entries.is_empty() {
-                self.replace(pending, left, &both);
+                self.replace(pending, left, &both)?;
                 pending.delete(&right.key);
                 return Ok(true);
             }
@@ -545,7 +545,7 @@ impl Pages {
             }
         }
         pieces.push(&entries[start..]);
-        let mut left_key = self.replace(pending, at, pieces[0]);
+        let mut left_key = self.replace(pending, at, pieces[0])?;
         for pair in pieces.windows(2) {
             let separator = shortest_separator(pair[0][pair[0].len() - 1].key, pair[1][0].key);
             let (key, cut_len) = self.new_key(pending, &left_key, separator)?;
@@ -629,10 +629,10 @@ impl Pages {
             pending.delete(&page.key);
         }
         for (page, &tie) in moved.iter().zip(&ties[1..]) {
-            let cut = page.cut.as_deref().ok_or_else(damaged)?;
-            let key = separator::cut_key(self.tree, self.id, cut, tie, key_len_max);
+            let mut key = page.key[..cut_len].to_vec();
+            key.extend_from_slice(&tie.to_be_bytes());
             let mut record = Vec::with_capacity(PAGE_HEADER_LEN + 10 + page.body.len());
-            write_page_header(Some(cut.len()), &mut record);
+            write_page_header(page.cut_len, &mut record);
             record.extend_from_slice(&page.body);
             seal(&key, &mut record);
             pending.put_shared(&key, record.into());
