@@ -190,6 +190,16 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// The first `len` bytes of the first key, in two parts; `None` when it is shorter.
+    #[inline]
+    pub fn first_key_start(&self, len: usize) -> Option<(&'a [u8], &'a [u8])> {
+        let prefix = self.prefix();
+        match len.checked_sub(prefix.len()) {
+            None => Some((&prefix[..len], &[])),
+            Some(rest) => Some((prefix, self.suffix_and_value(0)?.0.get(..rest)?)),
+        }
+    }
+
     /// Appends the whole key of an entry.
     pub fn key_into(&self, index: usize, out: &mut Vec<u8>) -> Option<()> {
         let (suffix, _) = self.suffix_and_value(index)?;
@@ -304,6 +314,11 @@ impl<'a> Entries<'_, 'a> {
 #[inline]
 pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
     let mut len = 0;
+    while let (Some(x), Some(y)) = (a[len..].first_chunk::<32>(), b[len..].first_chunk::<32>())
+        && x == y
+    {
+        len += 32;
+    }
     while let (Some(x), Some(y)) = (a[len..].first_chunk::<8>(), b[len..].first_chunk::<8>()) {
         let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if differing != 0 {
