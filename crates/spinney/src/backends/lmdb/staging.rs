@@ -146,9 +146,9 @@ impl Store {
     pub fn snapshot(self: &Arc<Self>) -> Result<StoreSnapshot> {
         let mut tail = self.tail();
         let engine = self.catch_up(&mut tail)?;
-        let overlay = tail.overlay().clone();
+        let (overlay, version) = (tail.overlay().clone(), tail.version());
         drop(tail);
-        Ok(overlay.over(engine))
+        Ok(overlay.over(engine).named(version))
     }
 
     fn catch_up(self: &Arc<Self>, tail: &mut Tail) -> Result<EngineSnapshot<Pin>> {

@@ -31,6 +31,8 @@ pub struct Tail {
     /// The newest revision that was committed or read here.
     pub revision: Revision,
     unwritten: Unwritten,
+    /// Counts the states that this process has seen.
+    version: u64,
     /// The writer's lock, while anything is unwritten.
     pub hold: Option<Hold>,
     body: Vec<u8>,
@@ -73,6 +75,7 @@ impl Tail {
             ends: VecDeque::new(),
             revision: 0,
             unwritten: Unwritten::default(),
+            version: 0,
             hold: None,
             body: Vec::new(),
         }
@@ -81,6 +84,11 @@ impl Tail {
     /// Everything staged.
     pub fn overlay(&self) -> &Overlay {
         &self.layers.overlay
+    }
+
+    /// Names what the overlay and the engine's last seen state are together.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// The generation that waits for its checkpoint.
@@ -110,6 +118,7 @@ impl Tail {
         if published <= self.journal.written() {
             return Ok(Followed::Reached);
         }
+        self.version += 1;
         let Tail { journal, layers, checkpointed, revision, .. } = self;
         let mut take = |event: Event<'_>| layers.take(event, *checkpointed, revision);
         let followed = journal.follow(published, &mut take)?;
@@ -124,6 +133,7 @@ impl Tail {
             return Ok(false);
         }
         let checkpointed = engine.checkpoint()?;
+        self.version += 1;
         self.transaction = engine.transaction();
         self.checkpointed = checkpointed;
         if checkpointed.generation < self.journal.end().generation {
@@ -136,6 +146,7 @@ impl Tail {
 
     /// Goes to the beginning of what a checkpoint lacks.
     pub fn restart(&mut self, checkpointed: Checkpointed) {
+        self.version += 1;
         self.checkpointed = checkpointed;
         self.journal.restart(checkpointed);
         self.layers = Layers::default();
@@ -161,6 +172,7 @@ impl Tail {
         for (key, staged) in &changes {
             self.layers.stage(Arc::clone(key), staged.clone());
         }
+        self.version += 1;
         let unwritten = &mut self.unwritten;
         if unwritten.commits == 0 {
             unwritten.first = revision;
