@@ -255,3 +255,52 @@ fn first_between<'s>(
         None => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{Entry, encode};
+
+    const KEYS: [&[u8]; 3] = [b"cut and more", b"cut and moss", b"cut and most"];
+
+    /// The engine key and the body of a page whose separator is cut after three bytes.
+    fn page(keys: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
+        let mut body = Vec::new();
+        let entry = |index: usize| Entry { key: keys[index], id: 0, value: b"v" };
+        encode(Container::Map, keys.len(), entry, None, &mut body);
+        (cut_key(1, 2, b"cut and mo", 7, PREFIX_LEN + 3 + RANK_LEN_MAX), body)
+    }
+
+    #[test]
+    fn a_cut_separator_is_a_beginning_of_the_first_key() {
+        for count in 1..=3 {
+            let (key, body) = page(&KEYS[..count]);
+            for len in 3..=KEYS[0].len() {
+                let separator = Separator::new(&key, &body, Some(len)).expect("it reads");
+                let whole = &KEYS[0][..len];
+                for other in [&b"cut"[..], b"cut and", b"cut and more", b"cut and mox", b"d", b""] {
+                    let common = common_prefix_len(whole, other);
+                    for known in 0..=common {
+                        assert_eq!(separator.common_len(other, known), common);
+                    }
+                    assert_eq!(separator.is_at_or_below(other), whole <= other);
+                }
+                assert_eq!(separator.raised(KEYS[0]), whole);
+            }
+            for len in [0, 2, KEYS[0].len() + 1, usize::MAX] {
+                assert!(Separator::new(&key, &body, Some(len)).is_err(), "{count} {len}");
+            }
+        }
+        let (key, body) = page(&[]);
+        assert!(Separator::new(&key, &body, Some(3)).is_err());
+    }
+
+    #[test]
+    fn a_separator_rises_to_the_shortest_that_the_first_key_starts_with() {
+        let (key, body) = page(&KEYS);
+        let separator = Separator::new(&key, &body, Some(11)).expect("it reads");
+        for (first, raised) in [("cut and most", "cut and mos"), ("cuu", "cuu"), ("d1", "d")] {
+            assert_eq!(separator.raised(first.as_bytes()), raised.as_bytes());
+        }
+    }
+}
