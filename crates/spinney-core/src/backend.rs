@@ -187,7 +187,9 @@ impl Batch {
             return Ok(false);
         }
         for &(tree, base) in &self.bases {
-            if head(tree)? > base {
+            // Of the catalogue that has just been seen.
+            let is_known = tree == 0 && base + 1 == self.revision;
+            if !is_known && head(tree)? > base {
                 return Ok(false);
             }
         }

@@ -18,6 +18,7 @@ pub mod inline;
 pub mod key;
 pub mod layout;
 pub mod limits;
+pub mod members;
 pub mod memory;
 pub mod node;
 pub mod number;

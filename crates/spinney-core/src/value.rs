@@ -1,13 +1,12 @@
 //! Values in memory, for callers; stored trees never pass through them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key, StoredKey};
+use crate::members::{self, Members};
 use crate::number::Number;
 use crate::stretch::Stretch;
 use crate::visit::{Container, Scalar, Text, Visitor};
@@ -75,7 +74,7 @@ impl Value {
     /// Drives `visitor` over this value, without recursion.
     pub fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
         enum Open<'a> {
-            Map(std::collections::btree_map::Iter<'a, EncodedKey, Value>),
+            Map(members::Iter<'a>),
             List(std::slice::Iter<'a, Value>),
         }
         let mut stack: Vec<Open<'_>> = Vec::new();
@@ -170,7 +169,7 @@ impl From<Vec<Value>> for Value {
 
 /// The members of a map, in the collation of [`crate::key`].
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Map(BTreeMap<EncodedKey, Value>);
+pub struct Map(Members);
 
 impl Map {
     /// No members.
@@ -205,7 +204,7 @@ impl Map {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.len() == 0
     }
 
     /// The members in the order of the model.
@@ -250,11 +249,10 @@ impl FromIterator<Value> for List {
 }
 
 /// Takes the containers out of values before they drop, so that depth never becomes recursion.
-fn dismantle(values: impl Iterator<Item = Value>) {
-    let mut pending: Vec<Value> = values.collect();
+fn dismantle(mut pending: Vec<Value>) {
     while let Some(value) = pending.pop() {
         match value {
-            Value::Map(mut map) => pending.extend(std::mem::take(&mut map.0).into_values()),
+            Value::Map(mut map) => std::mem::take(&mut map.0).move_values_to(&mut pending),
             Value::List(mut list) => pending.append(&mut list.0),
             _ => {}
         }
@@ -267,8 +265,10 @@ fn is_container(value: &Value) -> bool {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        if self.0.values().any(is_container) {
-            dismantle(std::mem::take(&mut self.0).into_values());
+        if self.0.iter().any(|(_, value)| is_container(value)) {
+            let mut values = Vec::new();
+            std::mem::take(&mut self.0).move_values_to(&mut values);
+            dismantle(values);
         }
     }
 }
@@ -276,7 +276,7 @@ impl Drop for Map {
 impl Drop for List {
     fn drop(&mut self) {
         if self.0.iter().any(is_container) {
-            dismantle(std::mem::take(&mut self.0).into_iter());
+            dismantle(std::mem::take(&mut self.0));
         }
     }
 }
@@ -301,9 +301,8 @@ impl ValueBuilder {
             Some((Value::List(list), _)) => list.push(value),
             Some((Value::Map(map), _)) => {
                 let key = self.key.take().expect("a key comes before each member");
-                match map.0.entry(key) {
-                    Entry::Vacant(place) => _ = place.insert(value),
-                    Entry::Occupied(old) => return Err(duplicate_key(decoded(old.key()))),
+                if map.0.insert(key.clone(), value).is_some() {
+                    return Err(duplicate_key(decoded(&key)));
                 }
             }
             Some(_) => unreachable!("only containers are open"),

@@ -186,8 +186,10 @@ impl Store {
         if !batch.applies_to(&current)? {
             return Ok(Outcome::Conflict);
         }
-        let revision = current.revision()?;
-        let revision = if batch.is_maintenance() { revision } else { batch.revision };
+        let revision = match batch.is_maintenance() {
+            true => current.revision()?,
+            false => batch.revision,
+        };
         if batch.len_bytes() > JOURNALED_BATCH_LEN_MAX {
             drop(current);
             return self.commit_directly(batch, revision);

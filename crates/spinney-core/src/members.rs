@@ -1,0 +1,195 @@
+//! The members of a map in memory: a sorted vector while they are few, a tree beyond.
+//!
+//! Most maps are records of a few members, for which a tree's node is mostly empty.
+
+use std::collections::{BTreeMap, btree_map};
+use std::slice;
+
+use crate::key::EncodedKey;
+use crate::value::Value;
+
+/// With more members a map becomes a tree.
+const FEW_MAX: usize = 16;
+
+/// Values by encoded key, in order.
+#[derive(Clone)]
+pub enum Members {
+    /// At most [`FEW_MAX`].
+    Few(Vec<(EncodedKey, Value)>),
+    /// Any number.
+    Many(BTreeMap<EncodedKey, Value>),
+}
+
+impl Default for Members {
+    fn default() -> Members {
+        Members::Few(Vec::new())
+    }
+}
+
+impl Members {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Members::Few(few) => few.len(),
+            Members::Many(many) => many.len(),
+        }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &EncodedKey) -> Option<&Value> {
+        match self {
+            Members::Few(few) => find(few, key).ok().map(|at| &few[at].1),
+            Members::Many(many) => many.get(key),
+        }
+    }
+
+    /// The value of a key, to change.
+    pub fn get_mut(&mut self, key: &EncodedKey) -> Option<&mut Value> {
+        match self {
+            Members::Few(few) => find(few, key).ok().map(|at| &mut few[at].1),
+            Members::Many(many) => many.get_mut(key),
+        }
+    }
+
+    /// Sets the value of a key and returns the one that it replaces.
+    pub fn insert(&mut self, key: EncodedKey, value: Value) -> Option<Value> {
+        match self {
+            Members::Few(few) => match find(few, &key) {
+                Ok(at) => return Some(std::mem::replace(&mut few[at].1, value)),
+                Err(at) if few.len() < FEW_MAX => few.insert(at, (key, value)),
+                Err(_) => {
+                    let mut many: BTreeMap<_, _> = std::mem::take(few).into_iter().collect();
+                    many.insert(key, value);
+                    *self = Members::Many(many);
+                }
+            },
+            Members::Many(many) => return many.insert(key, value),
+        }
+        None
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, key: &EncodedKey) -> Option<Value> {
+        match self {
+            Members::Few(few) => find(few, key).ok().map(|at| few.remove(at).1),
+            Members::Many(many) => many.remove(key),
+        }
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> Iter<'_> {
+        match self {
+            Members::Few(few) => Iter::Few(few.iter()),
+            Members::Many(many) => Iter::Many(many.iter()),
+        }
+    }
+
+    /// Moves all values behind those of `values`.
+    pub fn move_values_to(self, values: &mut Vec<Value>) {
+        match self {
+            Members::Few(few) => values.extend(few.into_iter().map(|(_, value)| value)),
+            Members::Many(many) => values.extend(many.into_values()),
+        }
+    }
+}
+
+#[inline]
+fn find(few: &[(EncodedKey, Value)], key: &EncodedKey) -> Result<usize, usize> {
+    // Records are read and made in the order of their keys.
+    match few.last() {
+        Some((last, _)) if last < key => Err(few.len()),
+        _ => few.binary_search_by(|(found, _)| found.cmp(key)),
+    }
+}
+
+impl FromIterator<(EncodedKey, Value)> for Members {
+    fn from_iter<I: IntoIterator<Item = (EncodedKey, Value)>>(members: I) -> Members {
+        let members = members.into_iter();
+        match members.size_hint() {
+            (_, Some(0..=FEW_MAX)) => {
+                let mut few = Members::Few(Vec::with_capacity(members.size_hint().0));
+                members.for_each(|(key, value)| drop(few.insert(key, value)));
+                few
+            }
+            _ => Members::Many(members.collect()),
+        }
+    }
+}
+
+impl PartialEq for Members {
+    fn eq(&self, other: &Members) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Members {}
+
+/// Runs over members in order.
+#[derive(Clone)]
+pub enum Iter<'m> {
+    /// Of a vector.
+    Few(slice::Iter<'m, (EncodedKey, Value)>),
+    /// Of a tree.
+    Many(btree_map::Iter<'m, EncodedKey, Value>),
+}
+
+impl<'m> Iterator for Iter<'m> {
+    type Item = (&'m EncodedKey, &'m Value);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Iter::Few(few) => few.next().map(|(key, value)| (key, value)),
+            Iter::Many(many) => many.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Iter::Few(few) => few.size_hint(),
+            Iter::Many(many) => many.size_hint(),
+        }
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        match self {
+            Iter::Few(few) => few.next_back().map(|(key, value)| (key, value)),
+            Iter::Many(many) => many.next_back(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_are_one_map() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut model = BTreeMap::new();
+        let mut members = Members::default();
+        for round in 0..2_000_u32 {
+            // The number of keys rises and falls, so that both forms are met.
+            let key =
+                EncodedKey::from_slice(&[random.u8(..if round % 500 < 250 { 12 } else { 60 })]);
+            match random.u8(..3) {
+                0 => assert_eq!(members.remove(&key), model.remove(&key)),
+                _ => {
+                    let value = Value::from(i64::from(round));
+                    assert_eq!(
+                        members.insert(key.clone(), value.clone()),
+                        model.insert(key.clone(), value)
+                    );
+                }
+            }
+            assert_eq!(members.get(&key), model.get(&key));
+            assert_eq!(members.len(), model.len());
+            assert!(members.iter().eq(model.iter()));
+            assert!(members.iter().rev().eq(model.iter().rev()));
+            let again: Members = model.clone().into_iter().collect();
+            assert!(again == members);
+        }
+    }
+}
