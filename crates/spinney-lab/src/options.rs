@@ -73,7 +73,7 @@ impl Default for Options {
     fn default() -> Options {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         Options {
-            sizes: vec![1_000, 100_000],
+            sizes: vec![1_000, 50_000],
             backends: names(["memory", "lmdb"]),
             peers: names(["file", "sqlite"]),
             tries: None,
