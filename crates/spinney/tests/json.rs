@@ -227,3 +227,167 @@ fn a_checkpoint_prints_the_file_and_the_stats_say_so() {
     assert_eq!(fact("file revision"), "2");
     assert_eq!(fact("commits"), "1");
 }
+
+/// Lines that differ between two texts of as many lines.
+fn changed_lines(before: &str, after: &str) -> Vec<String> {
+    assert_eq!(before.lines().count(), after.lines().count(), "{after}");
+    let pairs = before.lines().zip(after.lines());
+    pairs.filter(|(before, after)| before != after).map(|(_, after)| after.to_owned()).collect()
+}
+
+const BY_HAND: &str = r#"{
+    "zebra" : 1.50,
+    "name": "a\u0062c",   "list": [ 1,2,  3 ],
+
+    "people": [
+        { "name": "Ada",  "born": 1815 },
+        { "name": "Alan", "born": 1912 }
+    ],
+    "empty": {},
+    "deep": {"a": {"b": [true, null, 1e2]}},
+    "lines": {
+        "one": 1
+    }
+}
+"#;
+
+/// What an edit makes of the text that a person has laid out.
+fn edited(
+    text: &str,
+    edit: impl Fn(&mut spinney::Transaction<'_>) -> spinney::Result<()>,
+) -> String {
+    let place = Place::with(text);
+    let store = place.open();
+    store.write(&edit).expect("edits");
+    let value = get(&store, "").expect("a root");
+    store.checkpoint().expect("prints");
+    assert_eq!(json(&place.text()), value, "{}", place.text());
+    place.text()
+}
+
+#[test]
+fn one_changed_leaf_is_one_changed_line() {
+    for (path, value, line) in [
+        ("/zebra", "2", "    \"zebra\" : 2,"),
+        ("/people/1/born", "1913", "        { \"name\": \"Alan\", \"born\": 1913 }"),
+        ("/deep/a/b/1", "false", "    \"deep\": {\"a\": {\"b\": [true, false, 1e2]}},"),
+        ("/list/1", "[]", "    \"name\": \"a\\u0062c\",   \"list\": [ 1,[],  3 ],"),
+        ("/lines/one", "\"x\"", "        \"one\": \"x\""),
+    ] {
+        let after = edited(BY_HAND, |tx| tx.set(path, &json(value)));
+        assert_eq!(changed_lines(BY_HAND, &after), [line]);
+    }
+}
+
+#[test]
+fn members_come_and_go_like_their_siblings() {
+    for (path, value, from, to) in [
+        (
+            "/lines/two",
+            "[1]",
+            "\"one\": 1\n",
+            "\"one\": 1,\n        \"two\": [\n            1\n        ]\n",
+        ),
+        ("/empty/x", "1", "\"empty\": {}", "\"empty\": {\n        \"x\": 1\n    }"),
+        ("/deep/a/c", "{\"d\":[1,2]}", "1e2]}}", "1e2], \"c\": {\"d\": [1, 2]}}}"),
+        ("/list/-", "4", "3 ]", "3,4 ]"),
+        (
+            "/new",
+            "{\"a\":1}",
+            "        \"one\": 1\n    }\n}",
+            "        \"one\": 1\n    },\n    \"new\": {\n        \"a\": 1\n    }\n}",
+        ),
+        ("/people/-", "7", "1912 }\n", "1912 },\n        7\n"),
+    ] {
+        let after = edited(BY_HAND, |tx| tx.set(path, &json(value)));
+        assert_eq!(after, BY_HAND.replace(from, to), "{path}");
+    }
+    for (path, from, to) in [
+        ("/lines/one", "{\n        \"one\": 1\n    }", "{}"),
+        ("/zebra", "    \"zebra\" : 1.50,\n", ""),
+        ("/lines", ",\n    \"lines\": {\n        \"one\": 1\n    }\n", "\n"),
+        ("/list/1", "[ 1,2,  3 ]", "[ 1,  3 ]"),
+        ("/people/0", "        { \"name\": \"Ada\",  \"born\": 1815 },\n", ""),
+    ] {
+        let after = edited(BY_HAND, |tx| tx.remove(path).map(drop));
+        assert_eq!(after, BY_HAND.replace(from, to), "{path}");
+    }
+    let after = edited(BY_HAND, |tx| tx.insert("/people/0", &json("{\"x\": 1}")));
+    let ada = "        { \"name\": \"Ada\"";
+    let new = "        {\n            \"x\": 1\n        },\n";
+    assert_eq!(after, BY_HAND.replace(ada, &format!("{new}{ada}")));
+    let after = edited(BY_HAND, |tx| tx.mv("/people/1", "/people/0"));
+    let (ada, alan) =
+        ("{ \"name\": \"Ada\",  \"born\": 1815 }", "{ \"name\": \"Alan\", \"born\": 1912 }");
+    assert_eq!(after, BY_HAND.replace(ada, "#").replace(alan, ada).replace('#', alan));
+    assert_eq!(
+        edited("{\"a\":1,\"c\":[]}", |tx| tx.set("/b", &json("[1,{}]"))),
+        "{\"a\":1,\"b\":[1,{}],\"c\":[]}"
+    );
+    assert_eq!(edited(" 7 \n", |tx| tx.set("", &8.into())), " 8 \n");
+}
+
+#[test]
+fn a_real_file_keeps_its_lines() {
+    let folder = Path::new("/work/shared/data/json");
+    if !folder.is_dir() {
+        return println!("skipped: no real files in `{}`", folder.display());
+    }
+    for (name, path) in [
+        ("canada.json", "/features/0/geometry/coordinates/5/20/1"),
+        ("citm_catalog.json", "/performances/100/prices/0/amount"),
+        ("twitter.json", "/statuses/50/user/name"),
+    ] {
+        let before = fs::read_to_string(folder.join(name)).expect("reads");
+        let after = edited(&before, |tx| tx.set(path, &"a changed leaf".into()));
+        let changed = changed_lines(&before, &after);
+        assert!(changed.len() == 1 && changed[0].contains("\"a changed leaf\""), "{name}");
+    }
+}
+
+/// Random edits, printed into the text again and again, against the same edits in memory.
+#[test]
+fn random_edits_print_what_the_store_holds() {
+    let seed = std::env::var("SPINNEY_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    println!("SPINNEY_TEST_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let values = ["1", "\"x\"", "{}", "[]", "{\"a\":[1,2,{\"b\":null}]}", "[[1],[2],[3]]"];
+    for round in 0..30 {
+        let place = Place::with(BY_HAND);
+        let mut store = place.open();
+        for step in 0..40 {
+            let mut edit = |tx: &mut spinney::Transaction<'_>| {
+                for _ in 0..random.usize(1..4) {
+                    let mut path = String::new();
+                    for _ in 0..random.usize(1..4) {
+                        let names = ["people", "list", "deep", "a", "b", "0", "1", "-", "z\"\n"];
+                        path = format!("{path}/{}", names[random.usize(..names.len())]);
+                    }
+                    let value = json(values[random.usize(..values.len())]);
+                    // What has no place is refused, and leaves nothing.
+                    let _ = match random.u8(..8) {
+                        0..4 => tx.set(&path, &value),
+                        4 => tx.remove(&path.replace('-', "0")).map(drop),
+                        5 => tx.insert(&path, &value),
+                        6 => tx.mv(&path, "/people/0"),
+                        _ => tx.mv("/people/1", "/people/0"),
+                    };
+                }
+                Ok(())
+            };
+            store.write(&mut edit).expect("commits");
+            if step % 3 == 0 {
+                store.checkpoint().expect("prints");
+                let held = get(&store, "").expect("a root");
+                assert_eq!(json(&place.text()), held, "round {round}: {}", place.text());
+            }
+            if step % 16 == 15 {
+                let held = get(&store, "");
+                drop(store);
+                store = place.open();
+                assert_eq!(get(&store, ""), held, "round {round}");
+            }
+        }
+    }
+}

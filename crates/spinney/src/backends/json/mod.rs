@@ -25,6 +25,7 @@ mod document;
 mod files;
 mod keeper;
 mod notes;
+mod print;
 mod recover;
 mod rewrite;
 mod side;

@@ -8,9 +8,11 @@ use std::time::Instant;
 
 use spinney_core::backend::{Backend, Snapshot};
 use spinney_core::diff::Diff;
+use spinney_core::view::View;
 use spinney_core::{Error, Result};
 
 use super::notes::{Content, Note};
+use super::print::print_into;
 use super::store::{Printed, Store};
 
 impl Store {
@@ -92,13 +94,26 @@ impl Store {
         Ok(content)
     }
 
+    /// The text of a state: from the one in the file, as far as that is one of this store.
     fn print(
         &self,
-        _printed: &Printed,
+        printed: &Printed,
         snapshot: &dyn Snapshot,
-        _changed: &[Diff],
+        changed: &[Diff],
     ) -> Result<Vec<u8>> {
-        self.place.print(snapshot, self.key_len_max())
+        let key_len_max = self.key_len_max();
+        let now = View { snapshot, key_len_max };
+        let text = self.files.read()?.unwrap_or_default();
+        if !Content::new(&text, Vec::new(), 0).is_same(&self.tail().content) {
+            return Err(self.edited());
+        }
+        match &printed.base {
+            Some(base) => {
+                let before = View { snapshot: &**base, key_len_max };
+                print_into(&text, &before, &now, &self.place.0, changed)
+            }
+            None => self.place.print(snapshot, key_len_max),
+        }
     }
 
     /// Looks whether a person has edited the file.
@@ -118,10 +133,14 @@ impl Store {
             printed.stamp = stamp;
             return Ok(());
         }
-        Err(Error::conflict(format!(
+        Err(self.edited())
+    }
+
+    fn edited(&self) -> Error {
+        Error::conflict(format!(
             "`{}` was edited while it is open; it is not replaced",
             self.files.file.display()
-        )))
+        ))
     }
 }
 
