@@ -391,3 +391,199 @@ fn random_edits_print_what_the_store_holds() {
         }
     }
 }
+
+/// A store whose last process died: what is beside the file stays there.
+fn left_behind(place: &Place, from: &Place) {
+    for name in from.names() {
+        fs::copy(from.folder.path().join(&name), place.folder.path().join(&name)).expect("copies");
+    }
+}
+
+/// A file with two commits behind it, as a crash leaves it.
+fn crashed(text: &str) -> Place {
+    let place = Place::with(text);
+    let store = place.open();
+    set(&store, "/a", "1");
+    set(&store, "/b", "2");
+    let left = Place::new();
+    left_behind(&left, &place);
+    assert_eq!(left.text(), text, "the file is not printed yet");
+    fs::remove_file(left.folder.path().join("a.json.lock")).expect("removes");
+    left
+}
+
+#[test]
+fn the_journal_brings_back_what_the_file_lacks() {
+    let place = crashed("{\"a\": 0}\n");
+    let reader = OpenOptions::new().read_only(true).open(&place.url()).expect("opens");
+    assert_eq!(get(&reader, ""), Some(json("{\"a\": 1, \"b\": 2}")));
+    let store = place.open();
+    assert_eq!(get(&store, ""), Some(json("{\"a\": 1, \"b\": 2}")));
+    assert_eq!(store.read().and_then(|snapshot| snapshot.revision()).expect("reads"), 3);
+    drop((store, reader));
+    assert_eq!(place.text(), "{\"a\": 1, \"b\": 2}\n");
+    assert_eq!(place.names(), ["a.json"]);
+}
+
+#[test]
+fn an_edit_while_nobody_has_it_open_is_taken() {
+    let place = Place::with("{\"a\": 0}");
+    drop(place.open());
+    fs::write(place.file(), "{\"a\": 7}").expect("writes");
+    assert_eq!(get(&place.open(), "/a"), Some(7.into()));
+
+    // With a journal whose commits are all in the file, as a crash behind a rewrite leaves it.
+    let first = Place::with("{\"a\": 0}");
+    let store = first.open();
+    set(&store, "/a", "1");
+    store.checkpoint().expect("prints");
+    let place = Place::new();
+    left_behind(&place, &first);
+    fs::write(place.file(), "{\"a\": 2, \"c\": []}").expect("writes");
+    let store = place.open();
+    assert_eq!(get(&store, ""), Some(json("{\"a\": 2, \"c\": []}")));
+    assert_eq!(store.read().and_then(|snapshot| snapshot.revision()).expect("reads"), 3);
+    set(&store, "/c/-", "1");
+    let second = Place::new();
+    left_behind(&second, &place);
+    assert_eq!(get(&second.open(), ""), Some(json("{\"a\": 2, \"c\": [1]}")));
+}
+
+#[test]
+fn an_edit_behind_commits_is_a_choice() {
+    use spinney::backends::json::Take;
+    let edited = "{\"a\": 0, \"hand\": true}";
+    let crashed = || {
+        let place = crashed("{\"a\": 0}");
+        fs::write(place.file(), edited).expect("writes");
+        place
+    };
+    let place = crashed();
+    for options in [OpenOptions::new(), OpenOptions::new().read_only(true)] {
+        let error = options.open(&place.url()).map(drop).expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        assert!(
+            error.to_string().contains("2 commits") && error.to_string().contains("--take file")
+        );
+    }
+    assert_eq!(place.text(), edited);
+    let take = |place: &Place, take| {
+        let store = OpenOptions::new().take(Some(take)).open(&place.url()).expect("opens");
+        get(&store, "")
+    };
+    assert_eq!(take(&place, Take::File), Some(json(edited)));
+    assert_eq!(place.text(), edited);
+    assert!(place.names()[1].starts_with("a.json.journal.1.set-aside-"), "{:?}", place.names());
+    let place = crashed();
+    let both = json("{\"a\": 1, \"b\": 2, \"hand\": true}");
+    assert_eq!(take(&place, Take::Journal), Some(both.clone()));
+    assert_eq!(json(&place.text()), both);
+}
+
+#[test]
+fn an_edit_while_it_is_open_is_merged() {
+    let place = Place::with(BY_HAND);
+    let store = place.open();
+    // Nothing is behind the file: its text stays.
+    let edited = BY_HAND.replace("1815", "1816").replace("1,2,", "1,");
+    fs::write(place.file(), &edited).expect("writes");
+    store.checkpoint().expect("looks");
+    assert_eq!(get(&store, "/people/0/born"), Some(1816.into()));
+    assert_eq!(get(&store, "/list"), Some(json("[1, 3]")));
+    assert_eq!(place.text(), edited);
+    set(&store, "/zebra", "2");
+    store.checkpoint().expect("prints");
+    assert_eq!(changed_lines(&edited, &place.text()), ["    \"zebra\" : 2,"]);
+
+    // Commits that the file lacks, elsewhere.
+    set(&store, "/zebra", "3");
+    fs::write(place.file(), place.text().replace("1912", "1913")).expect("writes");
+    store.checkpoint().expect("merges");
+    let merged = json(&place.text());
+    assert_eq!(merged.pointer("/people/1/born"), Some(&1913.into()));
+    assert_eq!(merged.pointer("/zebra"), Some(&3.into()));
+    assert_eq!(get(&store, ""), Some(merged));
+
+    // And in the same place.
+    set(&store, "/zebra", "4");
+    let edited = place.text().replace("\"zebra\": 3", "\"zebra\": 5");
+    fs::write(place.file(), &edited).expect("writes");
+    store.checkpoint().expect("prints");
+    assert_eq!(json(&place.text()).pointer("/zebra"), Some(&4.into()));
+    let aside = place.folder.path().join("a.json.edited-1");
+    assert_eq!(fs::read_to_string(&aside).expect("is kept"), edited);
+
+    // What is no JSON is not taken, and stays until it is.
+    let whole = place.text();
+    fs::write(place.file(), "{\"half").expect("writes");
+    let error = store.checkpoint().expect_err("refused");
+    assert!(error.to_string().contains("is not JSON"), "{error}");
+    set(&store, "/zebra", "6");
+    assert!(store.checkpoint().is_err());
+    assert_eq!(place.text(), "{\"half");
+    fs::write(place.file(), &whole).expect("writes");
+    store.checkpoint().expect("prints");
+    assert_eq!(json(&place.text()).pointer("/zebra"), Some(&6.into()));
+    fs::remove_file(place.file()).expect("removes");
+    drop(store);
+    assert_eq!(json(&place.text()).pointer("/zebra"), Some(&6.into()));
+}
+
+#[test]
+fn an_edit_is_noticed_by_itself() {
+    let place = Place::with("{\"a\": 0}");
+    let store = place.open();
+    fs::write(place.file(), "{\"a\": 1}").expect("writes");
+    let revision = store.wait(1, std::time::Duration::from_secs(20)).expect("waits");
+    assert_eq!((revision, get(&store, "/a")), (2, Some(1.into())));
+}
+
+/// The journal cut at every byte, and with flipped bytes, through the open path: an earlier state, or
+/// an error that says so.
+#[test]
+fn a_damaged_journal_gives_an_earlier_state_or_an_error() {
+    let place = Place::with("{\"n\": 0}");
+    let store = place.open();
+    for n in 1..=6 {
+        let level = if n % 2 == 0 { Durability::Durable } else { Durability::Process };
+        store.write_with(level, |tx| tx.set("/n", &n.into())).expect("sets");
+    }
+    let name = "a.json.journal.1";
+    let whole = fs::read(place.folder.path().join(name)).expect("reads");
+    let used = whole.iter().rposition(|&byte| byte != 0).expect("it is used") + 1;
+    assert!(used < 2_000, "{used}");
+    let damaged = Place::new();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut look = |bytes: &[u8], may_refuse: bool| {
+        fs::write(damaged.file(), "{\"n\": 0}").expect("writes");
+        fs::write(damaged.folder.path().join(name), bytes).expect("writes");
+        match OpenOptions::new().read_only(true).open(&damaged.url()) {
+            Ok(store) => {
+                let value = get(&store, "/n").expect("a number");
+                seen.insert(
+                    formats::print(&value, Default::default(), Default::default()).unwrap(),
+                );
+            }
+            Err(error) => {
+                assert!(may_refuse, "{error}");
+                assert_eq!(error.kind(), ErrorKind::Corrupted, "{error}");
+                seen.insert("refused".into());
+            }
+        }
+    };
+    for at in 0..=used {
+        // As long as it was, with nothing behind the cut: what a power failure leaves.
+        let mut bytes = whole.clone();
+        bytes[at..].fill(0);
+        look(&bytes, false);
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        look(&bytes, true);
+        if at % 16 == 0 {
+            look(&whole[..at], true);
+        }
+    }
+    for state in ["0", "1", "5", "6", "refused"] {
+        assert!(seen.contains(state), "{seen:?}");
+    }
+}

@@ -52,7 +52,7 @@ impl Place {
         Ok(collect.finish())
     }
 
-    fn visit(&self, view: &View<'_>, visitor: &mut impl spinney_core::Visitor) -> Result<()> {
+    pub fn visit(&self, view: &View<'_>, visitor: &mut impl spinney_core::Visitor) -> Result<()> {
         let root =
             view.resolve(&self.0)?.ok_or_else(|| Error::corrupted("the document is gone"))?;
         view.walk(&root, visitor)

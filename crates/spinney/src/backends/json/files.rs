@@ -140,6 +140,25 @@ impl Files {
         self.sync_folder()
     }
 
+    /// Keeps a text of the document under a name that is free; returns its path.
+    pub fn keep_aside(&self, text: &[u8]) -> Result<PathBuf> {
+        let mut number = 1;
+        loop {
+            let path = self.beside(&format!("edited-{number}"));
+            match fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(mut file) => {
+                    file.write_all(text)
+                        .and_then(|()| file.sync_all())
+                        .map_err(|error| io_error("cannot write", &path, error))?;
+                    self.sync_folder()?;
+                    return Ok(path);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(io_error("cannot write", &path, error)),
+            }
+        }
+    }
+
     /// Removes what a writer that died has left half-written.
     pub fn clean(&self) {
         for suffix in ["new", "spinney.new"] {

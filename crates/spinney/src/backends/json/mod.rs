@@ -24,6 +24,7 @@ use spinney_core::{Error, Path, Result};
 mod document;
 mod files;
 mod keeper;
+mod merge;
 mod notes;
 mod print;
 mod recover;

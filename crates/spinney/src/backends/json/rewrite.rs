@@ -28,7 +28,7 @@ impl Store {
         self.look_at(&mut printed)?;
         let tail = self.tail();
         let next = tail.journal.end().generation + 1;
-        let is_behind = tail.revision != tail.content.revision;
+        let is_behind = printed.must_print || tail.revision != tail.content.revision;
         drop(tail);
         if printed.is_free && is_behind {
             // Commits would wait for the new file otherwise.
@@ -37,7 +37,7 @@ impl Store {
 
         let mut tail = self.tail();
         self.refuse_after_failure(&tail)?;
-        if tail.revision == tail.content.revision {
+        if !is_behind && tail.revision == tail.content.revision {
             return Ok(());
         }
         if printed.is_free {
@@ -61,9 +61,12 @@ impl Store {
             }
             Ok(content) => {
                 tail.content = content.clone();
+                let tail_content = content.clone();
                 // If it does not get there, the announcement says the same with more caution.
                 tail.note(&Note::Replaced(content), self.group.synced())?;
                 drop(tail);
+                printed.on_disk = tail_content;
+                printed.must_print = false;
                 printed.stamp = self.files.stamp()?;
                 printed.base = Some(snapshot);
                 printed.is_free = true;
@@ -104,8 +107,8 @@ impl Store {
         let key_len_max = self.key_len_max();
         let now = View { snapshot, key_len_max };
         let text = self.files.read()?.unwrap_or_default();
-        if !Content::new(&text, Vec::new(), 0).is_same(&self.tail().content) {
-            return Err(self.edited());
+        if !Content::new(&text, Vec::new(), 0).is_same(&printed.on_disk) {
+            return Err(Error::conflict("it was edited just now"));
         }
         match &printed.base {
             Some(base) => {
@@ -119,7 +122,17 @@ impl Store {
     /// Looks whether a person has edited the file.
     pub fn look(&self) -> Result<()> {
         let mut printed = self.file();
-        self.look_at(&mut printed)
+        let stamp = self.files.stamp()?;
+        if printed.refused.is_some() && printed.refused == stamp {
+            return Ok(());
+        }
+        let looked = self.look_at(&mut printed);
+        // Once is enough; a rewrite says it again.
+        printed.refused = if looked.is_err() { stamp } else { None };
+        let must_print = printed.must_print;
+        drop(printed);
+        looked?;
+        if must_print { self.rewrite() } else { Ok(()) }
     }
 
     fn look_at(&self, printed: &mut Printed) -> Result<()> {
@@ -127,20 +140,13 @@ impl Store {
         if stamp == printed.stamp {
             return Ok(());
         }
-        let text = self.files.read()?.unwrap_or_default();
-        let found = Content::new(&text, Vec::new(), 0);
-        if found.is_same(&self.tail().content) {
-            printed.stamp = stamp;
-            return Ok(());
+        let text = self.files.read()?;
+        let found = Content::new(text.as_deref().unwrap_or_default(), Vec::new(), 0);
+        if !found.is_same(&printed.on_disk) {
+            self.take_over(printed, text.as_deref())?;
         }
-        Err(self.edited())
-    }
-
-    fn edited(&self) -> Error {
-        Error::conflict(format!(
-            "`{}` was edited while it is open; it is not replaced",
-            self.files.file.display()
-        ))
+        printed.stamp = stamp;
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ use spinney_core::{Error, Memory, Path, Result};
 use super::document::Place;
 use super::files::{Files, Stamp, WriterLock};
 use super::keeper::Keeper;
-use super::notes::Note;
+use super::notes::{Content, Note};
 use super::recover::{Opened, Take, recover};
 use super::tail::Tail;
 use crate::journal::medium::Directory;
@@ -48,6 +48,12 @@ pub struct Store {
 pub struct Printed {
     /// When it was last looked at.
     pub stamp: Option<Stamp>,
+    /// The text there, which may be replaced.
+    pub on_disk: Content,
+    /// What is there is not of this store's newest states, and is printed anew.
+    pub must_print: bool,
+    /// When it was last refused, so that it is said once.
+    pub refused: Option<Stamp>,
     /// The state that it holds; `None` when no state of this store is what it holds.
     pub base: Option<Box<dyn Snapshot>>,
     /// The generation before the present one is in the file, so that the next may take its place.
@@ -118,6 +124,7 @@ impl Store {
         let revision = memory.snapshot()?.revision()?;
         let has_diffs = !diffs.is_empty();
         let segments = Arc::clone(journal.segments());
+        let on_disk = content.clone();
         let mut tail = Tail::new(journal, content, revision);
         tail.give_back(diffs);
         if is_new_content && lock.is_some() {
@@ -131,7 +138,15 @@ impl Store {
             memory,
             capabilities,
             tail: Mutex::new(tail),
-            file: Mutex::new(Printed { stamp, base: Some(base), is_free, since: Instant::now() }),
+            file: Mutex::new(Printed {
+                stamp,
+                on_disk,
+                must_print: false,
+                refused: None,
+                base: Some(base),
+                is_free,
+                since: Instant::now(),
+            }),
             group: Group::default(),
             segments,
             keeper: Keeper::default(),
