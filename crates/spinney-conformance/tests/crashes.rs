@@ -30,7 +30,7 @@ fn open_json(file: &Path) -> Store {
 fn print_for_ever(store: &Store) {
     loop {
         store.checkpoint().expect("prints");
-        thread::sleep(Duration::from_micros(fastrand::u64(..20_000)));
+        thread::sleep(Duration::from_micros(fastrand::u64(..100_000)));
     }
 }
 
@@ -332,7 +332,7 @@ fn a_killed_writer_of_a_json_file_loses_nothing_that_was_answered() {
             let mut words = said(&mut writer);
             assert_eq!(words.next().as_deref(), Some("0 0"));
             let heard = thread::spawn(move || words.last());
-            let least = if kill.is_multiple_of(16) { 1_000_000 } else { 1_000 };
+            let least = if kill.is_multiple_of(16) { 1_000_000 } else { 20_000 };
             thread::sleep(Duration::from_micros(least + kill * 7_919 % 60_000));
             writer.kill().expect("kill");
             writer.wait().expect("wait");
