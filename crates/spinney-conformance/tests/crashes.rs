@@ -331,12 +331,16 @@ fn a_killed_writer_of_a_json_file_loses_nothing_that_was_answered() {
             let mut writer = start("write json", &file);
             let mut words = said(&mut writer);
             assert_eq!(words.next().as_deref(), Some("0 0"));
-            let heard = thread::spawn(move || words.last());
-            let least = if kill.is_multiple_of(16) { 1_000_000 } else { 20_000 };
-            thread::sleep(Duration::from_micros(least + kill * 7_919 % 60_000));
+            let (said, heard) = std::sync::mpsc::channel();
+            let listener = thread::spawn(move || words.for_each(|words| drop(said.send(words))));
+            // Now and then long enough for the largest change, however slow this machine is.
+            let first =
+                kill.is_multiple_of(16).then(|| heard.recv_timeout(Duration::from_secs(20)));
+            thread::sleep(Duration::from_micros(20_000 + kill * 7_919 % 60_000));
             writer.kill().expect("kill");
             writer.wait().expect("wait");
-            let last = heard.join().expect("the listener");
+            listener.join().expect("the listener");
+            let last = heard.iter().last().or(first.and_then(Result::ok));
             let answered: u64 = last.map_or(0, |words| {
                 words.split(' ').next().and_then(|n| n.parse().ok()).expect("a number")
             });
