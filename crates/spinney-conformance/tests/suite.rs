@@ -74,7 +74,7 @@ fn json() {
 #[test]
 fn thousands_of_long_keys_in_memory() {
     let keys = std::env::var("SPINNEY_TEST_KEYS").ok().and_then(|keys| keys.parse().ok());
-    let keys = keys.unwrap_or(300);
+    let keys = keys.unwrap_or(2_000);
     timed(&format!("{keys} keys of 60 KiB in memory"), || {
         suite::bulk::long_keys(&Subject::new(Arc::new(Memory::new())), keys);
     });

@@ -441,13 +441,14 @@ impl Visitor for Build<'_, '_> {
 
     #[inline]
     fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
+        let suffix = key.suffix.bytes();
         let text_len = match key.form()? {
-            StoredKeyForm::Text(begin, end) => begin.len() + end.len(),
+            StoredKeyForm::Text(begin, end) => begin.len() + end.bytes().len(),
             StoredKeyForm::Int(_) => 0,
         };
-        self.add_key(text_len, key.prefix.len() + key.suffix.len(), |out| {
+        self.add_key(text_len, key.prefix.len() + suffix.len(), |out| {
             out.extend_from_slice(key.prefix);
-            out.extend_from_slice(key.suffix);
+            out.extend_from_slice(suffix);
         })
     }
 

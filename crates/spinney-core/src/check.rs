@@ -12,6 +12,7 @@ use crate::node::{self, Node};
 use crate::page::Page;
 use crate::path::Path;
 use crate::record::{ContainerHead, Head};
+use crate::separator::Separator;
 use crate::view::{PageRecord, Slot, View, open_counts};
 use crate::visit::Container;
 
@@ -237,14 +238,15 @@ impl<'s> Checker<'s> {
                 return Err(bad("its counts do not fit"));
             }
         } else {
-            let whole = match &record.separator {
-                Some(range) => &record.bytes[range.clone()],
-                None => &record.key[PREFIX_LEN..],
-            };
+            let separator = Separator::of(record)?;
+            if last_key.as_ref().is_some_and(|last| separator.is_at_or_below(last)) {
+                return Err(bad("its separator is not above the page before"));
+            }
             for index in 0..page.count() {
                 let mut key = Vec::new();
                 page.key_into(index, &mut key).ok_or_else(|| bad("a key does not read"))?;
-                if *key < *whole || last_key.as_ref().is_some_and(|last| *last >= key) {
+                let ascends = last_key.as_ref().is_none_or(|last| *last < key);
+                if !ascends || (index == 0 && !separator.is_at_or_below(&key)) {
                     return Err(bad("its keys are not in order"));
                 }
                 *last_key = Some(key);

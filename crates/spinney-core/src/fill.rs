@@ -56,26 +56,32 @@ impl Run {
     }
 }
 
-/// The record of a page: seal, header, the whole separator when the key holds only a part, body.
+/// The record of a page: seal, header, the length of the separator when the key holds only a part,
+/// body.
 pub fn page_record<'a>(
     container: Container,
     key: &[u8],
-    cut_separator: Option<&[u8]>,
+    cut_len: Option<usize>,
     count: usize,
     entry: impl Fn(usize) -> Entry<'a>,
 ) -> Vec<u8> {
     let mut record = Vec::with_capacity(PAGE_LEN);
-    record.extend_from_slice(&[0; SEAL_LEN]);
-    match cut_separator {
-        None => record.push(0),
-        Some(separator) => {
-            record.push(PAGE_CUT);
-            varint::write_bytes(separator, &mut record);
-        }
-    }
+    write_page_header(cut_len, &mut record);
     page::encode(container, count, entry, None, &mut record);
     seal(key, &mut record);
     record
+}
+
+/// Appends what stands before the body of a page record; it is to be sealed.
+pub fn write_page_header(cut_len: Option<usize>, record: &mut Vec<u8>) {
+    record.extend_from_slice(&[0; SEAL_LEN]);
+    match cut_len {
+        None => record.push(0),
+        Some(len) => {
+            record.push(PAGE_CUT);
+            varint::write(len as u64, record);
+        }
+    }
 }
 
 /// Bytes that are reserved for a page record, a little more than most need.
@@ -220,7 +226,7 @@ impl Filler {
                 "a container has more than {COUNT_MAX} members"
             )));
         }
-        let (key, cut) = match self.container {
+        let (key, cut_len) = match self.container {
             Container::List => {
                 self.last_rank = rank::after(self.last_rank)
                     .ok_or_else(|| Error::limit_exceeded("a list has no ranks left"))?;
@@ -236,7 +242,7 @@ impl Filler {
                 self.map_key(&separator, pending.sizes.key_len_max)
             }
         };
-        let record = page_record(self.container, &key, cut.as_deref(), count, &entry);
+        let record = page_record(self.container, &key, cut_len, count, &entry);
         pending.put(&key, &record);
         match self.container {
             Container::Map if count > 0 => self.last_key = Some(entry(count - 1).key.to_vec()),
@@ -254,8 +260,8 @@ impl Filler {
         Ok(())
     }
 
-    /// The key of the next map page, and its separator when the key holds only a part.
-    fn map_key(&mut self, separator: &[u8], key_len_max: usize) -> (Vec<u8>, Option<Vec<u8>>) {
+    /// The key of the next map page, and the length of its separator when the key holds only a part.
+    fn map_key(&mut self, separator: &[u8], key_len_max: usize) -> (Vec<u8>, Option<usize>) {
         let fits = separator::len_max(key_len_max);
         if separator.len() <= fits {
             return (separator::page_key(self.tree, self.id, separator), None);
@@ -268,7 +274,7 @@ impl Filler {
         };
         self.last_cut = Some((separator[..fits].to_vec(), tie));
         let key = separator::cut_key(self.tree, self.id, separator, tie, key_len_max);
-        (key, Some(separator.to_vec()))
+        (key, Some(separator.len()))
     }
 
     /// Writes what is left and the container's head.

@@ -9,8 +9,9 @@ use crate::backend::TreeId;
 use crate::error::{Error, Result};
 use crate::key::{Key, StoredKey};
 use crate::limits::DEPTH_MAX;
-use crate::node::{self, Annotated, Long, Node};
-use crate::page::{Layout, Page};
+use crate::node::{self, Annotated, Long, Node, damaged_node};
+use crate::page::{Layout, Page, RawEntry};
+use crate::stretch::Stretch;
 use crate::visit::{Container, Visitor};
 
 /// A node whose content lies in other records.
@@ -56,15 +57,16 @@ impl Frames {
     ///
     /// # Errors
     /// `Corrupted` when the page does not read, or lies deeper than any page can.
-    #[inline]
     pub fn push(&mut self, container: Container, record: &[u8], body: Range<usize>) -> Result<()> {
-        let Some(page) = Page::parse(container, &record[body.clone()]) else {
-            return Err(damaged_page());
-        };
+        let page = Page::parse(container, &record[body.clone()]).ok_or_else(damaged_page)?;
+        self.push_frame(Frame { layout: page.layout, body, index: 0 })
+    }
+
+    fn push_frame(&mut self, frame: Frame) -> Result<()> {
         if self.0.len() >= 2 * DEPTH_MAX {
             return Err(Error::corrupted("the tree is deeper than it can be"));
         }
-        self.0.push(Frame { layout: page.layout, body, index: 0 });
+        self.0.push(frame);
         Ok(())
     }
 
@@ -131,22 +133,27 @@ impl Frames {
         'frames: while let Some(frame) = self.0.last_mut() {
             let page = Page::with_layout(frame.layout, &record[frame.body.clone()]);
             for entry in page.entries_from(frame.index) {
+                let entry = entry.ok_or_else(damaged_page)?;
+                let (.., encoded) = entry;
+                if node::is_scalar(encoded) {
+                    visit_scalars(record, &page, &mut frame.index, visitor)?;
+                    continue 'frames;
+                }
                 frame.index += 1;
-                let (suffix, id, encoded) = entry.ok_or_else(damaged_page)?;
-                match page.layout.container {
-                    Container::Map => {
-                        visitor.stored_key(StoredKey { prefix: page.prefix(), suffix })?;
-                    }
-                    Container::List if visitor.wants_element_ids() => visitor.element(id),
-                    Container::List => {}
-                }
-                if let Some(visited) = node::visit_scalar(encoded, visitor) {
-                    visited?;
-                    continue;
-                }
+                begin_member(record, &page, entry, visitor)?;
                 if let Some((container, body)) = node::inline_body(encoded) {
                     visitor.open(container)?;
-                    self.push(container, record, range_in(record, body))?;
+                    let page = Page::parse(container, body).ok_or_else(damaged_page)?;
+                    let mut index = 0;
+                    let visited = visit_scalars(record, &page, &mut index, visitor);
+                    // Most small containers hold scalars only, so they need no frame.
+                    if visited.is_ok() && index == page.count() {
+                        visitor.close()?;
+                        continue;
+                    }
+                    let (layout, body) = (page.layout, range_in(record, body));
+                    self.push_frame(Frame { layout, body, index })?;
+                    visited?;
                     continue 'frames;
                 }
                 match self.enter(record, encoded, visitor)? {
@@ -181,16 +188,50 @@ impl Frames {
     }
 }
 
+/// Visits the members of a page from `index` on as long as they are scalars.
+fn visit_scalars(
+    record: &[u8],
+    page: &Page<'_>,
+    index: &mut usize,
+    visitor: &mut (impl Visitor + ?Sized),
+) -> Result<()> {
+    for entry in page.entries_from(*index) {
+        let entry = entry.ok_or_else(damaged_page)?;
+        let (.., encoded) = entry;
+        if !node::is_scalar(encoded) {
+            break;
+        }
+        *index += 1;
+        begin_member(record, page, entry, visitor)?;
+        node::visit_scalar(record, encoded, visitor)?;
+    }
+    Ok(())
+}
+
+/// Visits what stands before the value of a member.
+#[inline(always)]
+fn begin_member(
+    record: &[u8],
+    page: &Page<'_>,
+    (suffix, id, _): RawEntry<'_>,
+    visitor: &mut (impl Visitor + ?Sized),
+) -> Result<()> {
+    match page.layout.container {
+        Container::Map => visitor.stored_key(StoredKey {
+            prefix: page.prefix(),
+            suffix: Stretch::new(record, suffix),
+        })?,
+        Container::List if visitor.wants_element_ids() => visitor.element(id),
+        Container::List => {}
+    }
+    Ok(())
+}
+
 /// Where `part`, a slice of `record`, lies in it.
 #[inline]
 pub fn range_in(record: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr() as usize - record.as_ptr() as usize;
     start..start + part.len()
-}
-
-#[cold]
-pub(crate) fn damaged_node() -> Error {
-    Error::corrupted("a stored node does not read; run `check` to find what is damaged")
 }
 
 #[cold]

@@ -19,6 +19,7 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
+use crate::stretch::Stretch;
 
 const ZERO: u8 = 0x0a;
 const ESCAPE: u8 = 0x13;
@@ -187,7 +188,7 @@ pub struct StoredKey<'a> {
     /// The beginning.
     pub prefix: &'a [u8],
     /// The rest.
-    pub suffix: &'a [u8],
+    pub suffix: Stretch<'a>,
 }
 
 /// What a stored key is.
@@ -195,16 +196,16 @@ pub enum StoredKeyForm<'a> {
     /// A canonical integer.
     Int(i64),
     /// The text, in two pieces.
-    Text(&'a [u8], &'a [u8]),
+    Text(&'a [u8], Stretch<'a>),
 }
 
 impl<'a> StoredKey<'a> {
     /// The bytes in one piece.
     #[inline]
     pub(crate) fn bytes(&self) -> Cow<'a, [u8]> {
-        match self.prefix {
-            [] => Cow::Borrowed(self.suffix),
-            prefix => Cow::Owned([prefix, self.suffix].concat()),
+        match (self.prefix, self.suffix.bytes()) {
+            ([], suffix) => Cow::Borrowed(suffix),
+            (prefix, suffix) => Cow::Owned([prefix, suffix].concat()),
         }
     }
 
@@ -221,18 +222,27 @@ impl<'a> StoredKey<'a> {
         }
     }
 
+    /// The text, when it lies in one piece and as it is; that it is UTF-8 is not checked.
+    #[inline(always)]
+    pub fn plain_text(&self) -> Option<Stretch<'a>> {
+        match (self.prefix, self.suffix.bytes()) {
+            ([], [0x14..=0xff, ..]) => Some(self.suffix),
+            _ => None,
+        }
+    }
+
     /// The integer or the text, for those that only copy it; that it is UTF-8 is not checked.
     ///
     /// # Errors
     /// `Corrupted` when it is neither.
-    #[inline(always)]
+    #[inline]
     pub fn form(&self) -> Result<StoredKeyForm<'a>> {
         let StoredKey { prefix, suffix } = *self;
-        match prefix.first().or(suffix.first()) {
+        match prefix.first().or(suffix.bytes().first()) {
             Some(0x14..) => Ok(StoredKeyForm::Text(prefix, suffix)),
-            Some(&ESCAPE) => Ok(match prefix.split_first() {
-                Some((_, prefix)) => StoredKeyForm::Text(prefix, suffix),
-                None => StoredKeyForm::Text(prefix, &suffix[1..]),
+            Some(&ESCAPE) => Ok(match prefix {
+                [] => StoredKeyForm::Text(prefix, suffix.after_first()),
+                _ => StoredKeyForm::Text(&prefix[1..], suffix),
             }),
             _ => match Key::decode(&self.bytes()) {
                 Some(Key::Int(value)) => Ok(StoredKeyForm::Int(value)),

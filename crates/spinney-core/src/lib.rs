@@ -31,6 +31,7 @@ pub mod reclaim;
 pub mod record;
 pub mod scratch;
 pub mod separator;
+pub mod stretch;
 pub mod transaction;
 pub mod value;
 pub mod varint;

@@ -3,8 +3,9 @@
 //! Scalars and small containers hold their content; large ones hold the id under which it lies.
 
 use crate::backend::TreeId;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::number::{Decimal, Num};
+use crate::stretch::Stretch;
 use crate::varint;
 use crate::visit::{Container, Scalar, StoredText, Text, Visitor};
 
@@ -163,6 +164,11 @@ fn read_plain(bytes: &[u8]) -> Option<Node<'_>> {
 /// Reads a scalar in place (see [`is_scalar`]); `None` when the bytes are not exactly one.
 #[inline(always)]
 pub fn read_scalar(bytes: &[u8]) -> Option<Scalar<'_>> {
+    read_scalar_in(bytes, bytes)
+}
+
+#[inline(always)]
+fn read_scalar_in<'a>(record: &'a [u8], bytes: &'a [u8]) -> Option<Scalar<'a>> {
     let (&tag, rest) = bytes.split_first()?;
     let sized = |len: usize| rest.len() == len;
     let counted = || {
@@ -174,9 +180,12 @@ pub fn read_scalar(bytes: &[u8]) -> Option<Scalar<'_>> {
         SMALL_INT..SHORT_STRING if sized(0) => {
             Some(Scalar::Number(Num::Int(i64::from(tag - SMALL_INT))))
         }
-        DECIMAL..0x30 => decimal(tag, rest).map(|decimal| Scalar::Number(Num::Decimal(decimal))),
+        DECIMAL..0x30 => {
+            let decimal = decimal(tag, Stretch::new(record, rest))?;
+            Some(Scalar::Number(Num::Decimal(decimal)))
+        }
         INT..DECIMAL => {
-            let magnitude = read_le(rest, usize::from(tag & 7) + 1)?;
+            let magnitude = read_le(Stretch::new(record, rest), usize::from(tag & 7) + 1)?;
             Some(Scalar::Number(match i64::try_from(magnitude) {
                 Ok(value) if tag < NEGATIVE_INT => Num::Int(value),
                 Ok(value) => Num::Int(!value),
@@ -199,32 +208,50 @@ pub fn read_scalar(bytes: &[u8]) -> Option<Scalar<'_>> {
     }
 }
 
-/// Hands a scalar in place to a visitor; `None` when the bytes are none, or not exactly one.
+/// Hands a scalar in place (see [`is_scalar`]), a slice of `record`, to a visitor.
 ///
 /// Each form has a call of its own, so that a visitor that is inlined needs not tell them apart again.
+///
+/// # Errors
+/// `Corrupted` when the bytes are not exactly one; the visitor's.
 #[inline(always)]
-pub fn visit_scalar(bytes: &[u8], visitor: &mut (impl Visitor + ?Sized)) -> Option<Result<()>> {
-    let (&tag, rest) = bytes.split_first()?;
-    Some(match tag {
+pub fn visit_scalar(
+    record: &[u8],
+    bytes: &[u8],
+    visitor: &mut (impl Visitor + ?Sized),
+) -> Result<()> {
+    let Some((&tag, rest)) = bytes.split_first() else { return Err(damaged_node()) };
+    let stretch = |bytes| Stretch::new(record, bytes);
+    match tag {
         SHORT_STRING..SHORT_MAP if rest.len() == usize::from(tag - SHORT_STRING) => {
-            visitor.stored_text(StoredText { bytes: rest, plain: true })
+            visitor.stored_text(StoredText { bytes: stretch(rest), plain: true })
         }
         SMALL_INT..SHORT_STRING if rest.is_empty() => {
             visitor.scalar(Scalar::Number(Num::Int(i64::from(tag - SMALL_INT))))
         }
         STRING_PLAIN | STRING_ESCAPED => {
             let mut at = 0;
-            let text = varint::read_bytes(rest, &mut at).filter(|_| at == rest.len())?;
-            visitor.stored_text(StoredText { bytes: text, plain: tag == STRING_PLAIN })
+            let text = varint::read_bytes(rest, &mut at).filter(|_| at == rest.len());
+            let Some(text) = text else { return Err(damaged_node()) };
+            let plain = tag == STRING_PLAIN;
+            visitor.stored_text(StoredText { bytes: stretch(text), plain })
         }
-        INT..NEGATIVE_INT => match i64::try_from(read_le(rest, usize::from(tag & 7) + 1)?) {
-            Ok(value) => visitor.scalar(Scalar::Number(Num::Int(value))),
-            Err(_) => visitor.scalar(read_scalar(bytes)?),
+        INT..NEGATIVE_INT => match read_le(stretch(rest), usize::from(tag & 7) + 1) {
+            Some(value) => visitor.scalar(Scalar::Number(match i64::try_from(value) {
+                Ok(value) => Num::Int(value),
+                Err(_) => Num::Uint(value),
+            })),
+            None => Err(damaged_node()),
         },
-        DECIMAL..0x30 => visitor.scalar(Scalar::Number(Num::Decimal(decimal(tag, rest)?))),
-        _ if is_scalar(bytes) => visitor.scalar(read_scalar(bytes)?),
-        _ => return None,
-    })
+        DECIMAL..0x30 => match decimal(tag, stretch(rest)) {
+            Some(decimal) => visitor.scalar(Scalar::Number(Num::Decimal(decimal))),
+            None => Err(damaged_node()),
+        },
+        _ => match read_scalar_in(record, bytes) {
+            Some(scalar) => visitor.scalar(scalar),
+            None => Err(damaged_node()),
+        },
+    }
 }
 
 /// The body of a container in place without metadata; `None` for any other node.
@@ -248,10 +275,15 @@ pub fn inline_body(bytes: &[u8]) -> Option<(Container, &[u8])> {
 }
 
 #[inline(always)]
-fn decimal(tag: u8, rest: &[u8]) -> Option<Decimal> {
-    let (&scale, mantissa) = rest.split_first()?;
-    let mantissa = read_le(mantissa, usize::from(tag & 7) + 1)?;
+fn decimal(tag: u8, rest: Stretch<'_>) -> Option<Decimal> {
+    let &scale = rest.bytes().first()?;
+    let mantissa = read_le(rest.after_first(), usize::from(tag & 7) + 1)?;
     (scale > 0).then_some(Decimal { negative: tag >= NEGATIVE_DECIMAL, mantissa, scale })
+}
+
+#[cold]
+pub(crate) fn damaged_node() -> Error {
+    Error::corrupted("a stored node does not read; run `check` to find what is damaged")
 }
 
 #[inline]
@@ -261,9 +293,13 @@ fn text(bytes: &[u8], plain: bool) -> Option<Scalar<'_>> {
 
 /// Reads exactly `n` bytes, 1 to 8, low ones first.
 #[inline(always)]
-fn read_le(bytes: &[u8], n: usize) -> Option<u64> {
+fn read_le(stretch: Stretch<'_>, n: usize) -> Option<u64> {
+    let bytes = stretch.bytes();
     if bytes.len() != n {
         return None;
+    }
+    if let Some(window) = stretch.window() {
+        return Some(u64::from_le_bytes(*window) & u64::MAX >> (64 - 8 * n));
     }
     // Two reads that may overlap cover 4 to 8 bytes.
     if let (Some(low), Some(high)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {

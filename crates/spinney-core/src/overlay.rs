@@ -128,7 +128,7 @@ impl Overlay {
 
     /// Lays the overlay over a snapshot.
     pub fn over<S: Snapshot>(self, base: S) -> Layered<S> {
-        Layered { overlay: self, base }
+        Layered { overlay: self, base, version: None }
     }
 
     fn get_over<'s>(&'s self, base: &'s dyn Snapshot, key: &[u8]) -> Result<Option<Cow<'s, [u8]>>> {
@@ -187,6 +187,7 @@ impl Overlay {
 pub struct Layered<S> {
     overlay: Overlay,
     base: S,
+    version: Option<u64>,
 }
 
 impl<S> Layered<S> {
@@ -197,7 +198,13 @@ impl<S> Layered<S> {
 
     /// The staged changes, to stage more.
     pub fn overlay_mut(&mut self) -> &mut Overlay {
+        self.version = None;
         &mut self.overlay
+    }
+
+    /// Names the state (see [`Snapshot::version`]).
+    pub fn named(self, version: u64) -> Self {
+        Layered { version: Some(version), ..self }
     }
 
     /// The snapshot below.
@@ -214,8 +221,8 @@ impl<S: Snapshot> Snapshot for Layered<S> {
     #[inline]
     fn version(&self) -> Option<u64> {
         match self.overlay.is_empty() {
-            true => self.base.version(),
-            false => None,
+            true => self.version.or_else(|| self.base.version()),
+            false => self.version,
         }
     }
 

@@ -190,6 +190,16 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// The first `len` bytes of the first key, in two parts; `None` when it is shorter.
+    #[inline]
+    pub fn first_key_start(&self, len: usize) -> Option<(&'a [u8], &'a [u8])> {
+        let prefix = self.prefix();
+        match len.checked_sub(prefix.len()) {
+            None => Some((&prefix[..len], &[])),
+            Some(rest) => Some((prefix, self.suffix_and_value(0)?.0.get(..rest)?)),
+        }
+    }
+
     /// Appends the whole key of an entry.
     pub fn key_into(&self, index: usize, out: &mut Vec<u8>) -> Option<()> {
         let (suffix, _) = self.suffix_and_value(index)?;
@@ -267,35 +277,36 @@ impl<'a> Iterator for Entries<'_, 'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Option<RawEntry<'a>>> {
+        if self.index < self.page.layout.count { Some(self.read()) } else { None }
+    }
+}
+
+impl<'a> Entries<'_, 'a> {
+    #[inline(always)]
+    fn read(&mut self) -> Option<RawEntry<'a>> {
         let Page { layout, body } = self.page;
-        if self.index >= layout.count {
-            return None;
-        }
-        let end = self.page.offset(self.index + 1);
-        let raw = end.and_then(|end| body.get(self.at..end));
-        let entry = raw.and_then(|raw| {
-            let mut at = 0;
-            match layout.container {
-                Container::Map => {
-                    // Nearly all lengths take one byte.
-                    if let Some((&len @ ..0x80, rest)) = raw.split_first() {
-                        return rest.split_at_checked(len.into()).map(|(key, rest)| (key, 0, rest));
-                    }
-                    let suffix = varint::read_bytes(raw, &mut at)?;
-                    Some((suffix, 0, &raw[at..]))
+        let (index, start) = (self.index, self.at);
+        (self.index, self.at) = (index + 1, usize::MAX);
+        let end = self.page.offset(index + 1)?;
+        self.at = end;
+        let raw = body.get(start..end)?;
+        let mut at = 0;
+        match layout.container {
+            Container::Map => {
+                // Nearly all lengths take one byte.
+                if let Some((&len @ ..0x80, rest)) = raw.split_first() {
+                    let (suffix, value) = rest.split_at_checked(len.into())?;
+                    return Some((suffix, 0, value));
                 }
-                Container::List if layout.explicit_ids => {
-                    let id = varint::read(raw, &mut at)?;
-                    Some((&[][..], id, &raw[at..]))
-                }
-                Container::List => {
-                    Some((&[][..], layout.first_id.checked_add(self.index as u64)?, raw))
-                }
+                let suffix = varint::read_bytes(raw, &mut at)?;
+                Some((suffix, 0, &raw[at..]))
             }
-        });
-        self.index += 1;
-        self.at = end.unwrap_or(usize::MAX);
-        Some(entry)
+            Container::List if layout.explicit_ids => {
+                let id = varint::read(raw, &mut at)?;
+                Some((&[][..], id, &raw[at..]))
+            }
+            Container::List => Some((&[][..], layout.first_id.checked_add(index as u64)?, raw)),
+        }
     }
 }
 
@@ -303,6 +314,11 @@ impl<'a> Iterator for Entries<'_, 'a> {
 #[inline]
 pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
     let mut len = 0;
+    while let (Some(x), Some(y)) = (a[len..].first_chunk::<32>(), b[len..].first_chunk::<32>())
+        && x == y
+    {
+        len += 32;
+    }
     while let (Some(x), Some(y)) = (a[len..].first_chunk::<8>(), b[len..].first_chunk::<8>()) {
         let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if differing != 0 {

@@ -104,12 +104,15 @@ pub fn check(text: &str) -> Result<()> {
             "the path `{text}` does not start with `/`; write `/{text}`, or nothing for the root"
         )));
     }
-    for (at, &byte) in bytes.iter().enumerate() {
-        if byte == b'~' && !matches!(bytes.get(at + 1), Some(b'0' | b'1')) {
+    let mut from = 0;
+    while let Some(found) = find(&text[from..], b'~') {
+        let at = from + found;
+        if !matches!(bytes.get(at + 1), Some(b'0' | b'1')) {
             return Err(Error::invalid_input(format!(
                 "the path `{text}` has a `~` at byte {at} that is not `~0` or `~1`; write `~0` for `~`"
             )));
         }
+        from = at + 1;
     }
     Ok(())
 }
@@ -126,14 +129,25 @@ pub fn parts(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = path.strip_prefix('/');
     std::iter::from_fn(move || {
         let text = rest?;
-        // Segments are short: a loop finds their end before a vectorised search has begun.
-        let (part, behind) = match text.bytes().position(|byte| byte == b'/') {
+        let (part, behind) = match find(text, b'/') {
             Some(end) => (&text[..end], Some(&text[end + 1..])),
             None => (text, None),
         };
         rest = behind;
         Some(part)
     })
+}
+
+/// Where an ASCII byte is first. Segments are short: a loop finds their end before a search by words
+/// has begun.
+#[inline]
+fn find(text: &str, byte: u8) -> Option<usize> {
+    const SHORT: usize = 48;
+    let short = &text.as_bytes()[..text.len().min(SHORT)];
+    match short.iter().position(|&other| other == byte) {
+        None if text.len() > SHORT => text.find(char::from(byte)),
+        found => found,
+    }
 }
 
 /// Splits a checked path into its parent and its last segment; `None` for the root.
@@ -145,13 +159,16 @@ pub fn split_last(path: &str) -> Option<(&str, Cow<'_, str>)> {
 /// A segment as it stands in a path, without its escapes.
 #[inline]
 pub fn unescape(part: &str) -> Cow<'_, str> {
-    match part.bytes().any(|byte| byte == b'~') {
-        false => Cow::Borrowed(part),
-        true => Cow::Owned(part.replace("~1", "/").replace("~0", "~")),
+    match find(part, b'~') {
+        None => Cow::Borrowed(part),
+        Some(_) => Cow::Owned(part.replace("~1", "/").replace("~0", "~")),
     }
 }
 
 fn escape_into(segment: &str, out: &mut String) {
+    if find(segment, b'~').is_none() && find(segment, b'/').is_none() {
+        return out.push_str(segment);
+    }
     for character in segment.chars() {
         match character {
             '~' => out.push_str("~0"),

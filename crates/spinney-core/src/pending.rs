@@ -16,7 +16,7 @@ use crate::page::Page;
 use crate::part::Part;
 use crate::reclaim;
 use crate::record::Head;
-use crate::separator;
+use crate::separator::{self, Separator};
 use crate::view::{PageRecord, View};
 use crate::visit::Container;
 
@@ -81,8 +81,8 @@ pub struct StoredPage {
     pub key: Vec<u8>,
     /// The page body.
     pub body: Part,
-    /// The whole separator, when the key holds only its beginning.
-    pub cut: Option<Vec<u8>>,
+    /// Bytes of the separator, when the key holds only its beginning.
+    pub cut_len: Option<usize>,
 }
 
 impl OpenHead {
@@ -98,19 +98,22 @@ impl StoredPage {
     pub fn of(record: PageRecord<'_>) -> StoredPage {
         StoredPage {
             body: Part::from(&record.bytes[record.body]),
-            cut: record.separator.map(|range| record.bytes[range].to_vec()),
+            cut_len: record.cut_len,
             key: record.key.into_owned(),
         }
     }
 
     /// All keys of the page are at or above it.
-    pub fn separator(&self) -> &[u8] {
-        self.cut.as_deref().unwrap_or(&self.key[PREFIX_LEN..])
+    ///
+    /// # Errors
+    /// `Corrupted` when it does not read.
+    pub fn separator(&self) -> Result<Separator<'_>> {
+        Separator::new(&self.key, &self.body, self.cut_len)
     }
 
     /// Whether it is the map's first page.
     pub fn is_first(&self) -> bool {
-        self.separator().is_empty()
+        self.key.len() == PREFIX_LEN
     }
 
     /// Whether a key of a map lies between the first and the last of this page.
@@ -236,6 +239,11 @@ impl<'b> Pending<'b> {
         let page = Arc::new(StoredPage::of(separator::page_of(&self.view(), tree, id, key)?));
         *last = Some(Arc::clone(&page));
         Ok(page)
+    }
+
+    /// Takes a page for the one that was read last: keys that it covers are looked for next.
+    pub fn remember_page(&self, page: Arc<StoredPage>) {
+        *self.last_page.borrow_mut() = Some(page);
     }
 
     /// Forgets the page that was read last, when it is the one that changes.

@@ -9,6 +9,7 @@ use std::ops::{Deref, DerefMut};
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key, StoredKey};
 use crate::number::Number;
+use crate::stretch::Stretch;
 use crate::visit::{Container, Scalar, Text, Visitor};
 
 /// A node and all below it. `==` means *identical*: numbers by their text.
@@ -101,7 +102,8 @@ impl Value {
                 None => return Ok(()),
                 Some(Open::Map(entries)) => match entries.next() {
                     Some((key, value)) => {
-                        visitor.stored_key(StoredKey { prefix: &[], suffix: key })?;
+                        let suffix = Stretch::from(&key[..]);
+                        visitor.stored_key(StoredKey { prefix: &[], suffix })?;
                         Some(value)
                     }
                     None => None,

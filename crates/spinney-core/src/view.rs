@@ -10,14 +10,14 @@ use std::sync::Arc;
 use crate::backend::{Direction, Records, Snapshot, TreeId};
 use crate::counts::CountTree;
 use crate::error::{Error, Result};
-use crate::inline::{damaged_node, damaged_page, range_in};
+use crate::inline::{damaged_page, range_in};
 use crate::key::Key;
 use crate::layout::{RecordKind, prefix};
-use crate::node::{self, Annotated, Long, LongForm, Node};
+use crate::node::{self, Annotated, Long, LongForm, Node, damaged_node};
 use crate::page::{Layout, Page};
 use crate::path;
 use crate::rank;
-use crate::record::{ContainerHead, Head, damaged, unseal};
+use crate::record::{ContainerHead, Head, SEAL_LEN, damaged, unseal};
 use crate::separator;
 use crate::varint;
 use crate::visit::{Container, Scalar, Text, Visitor};
@@ -475,8 +475,8 @@ pub struct PageRecord<'s> {
     pub bytes: Bytes<'s>,
     /// Where the page body lies in it.
     pub body: Range<usize>,
-    /// Where the whole separator lies, when the key holds only its beginning.
-    pub separator: Option<Range<usize>>,
+    /// Bytes of the separator, when the key holds only its beginning.
+    pub cut_len: Option<usize>,
 }
 
 /// The header bit of a page whose separator does not fit its key.
@@ -490,21 +490,40 @@ impl<'s> PageRecord<'s> {
     #[inline]
     pub fn open(key: impl Into<Cow<'s, [u8]>>, record: Cow<'s, [u8]>) -> Result<PageRecord<'s>> {
         let key = key.into();
-        let mut at = unseal(&key, &record)?;
-        let mut separator = None;
-        match record.get(at) {
-            Some(0) => at += 1,
+        unseal(&key, &record)?;
+        PageRecord::unchecked(key, record)
+    }
+
+    /// Takes the record under a key apart without its checksum, for a search whose result is checked.
+    ///
+    /// # Errors
+    /// `Corrupted` when the header does not read.
+    #[inline]
+    pub fn unchecked(
+        key: impl Into<Cow<'s, [u8]>>,
+        record: Cow<'s, [u8]>,
+    ) -> Result<PageRecord<'s>> {
+        let key = key.into();
+        let bad = || damaged(&key, "its header does not read");
+        let mut at = SEAL_LEN + 1;
+        let cut_len = match record.get(SEAL_LEN) {
+            Some(0) => None,
             Some(&PAGE_CUT) => {
-                at += 1;
-                let len = varint::read_bytes(&record, &mut at)
-                    .ok_or_else(|| damaged(&key, "its separator does not read"))?
-                    .len();
-                separator = Some(at - len..at);
+                let len = varint::read(&record, &mut at).ok_or_else(bad)?;
+                Some(usize::try_from(len).map_err(|_| bad())?)
             }
-            _ => return Err(damaged(&key, "its header does not read")),
-        }
+            _ => return Err(bad()),
+        };
         let body = at..record.len();
-        Ok(PageRecord { key, bytes: record.into(), body, separator })
+        Ok(PageRecord { key, bytes: record.into(), body, cut_len })
+    }
+
+    /// Checks the checksum, after [`PageRecord::unchecked`].
+    ///
+    /// # Errors
+    /// `Corrupted` when it does not match.
+    pub fn check(&self) -> Result<()> {
+        unseal(&self.key, &self.bytes).map(drop)
     }
 
     /// The page.

@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::key::{Key, StoredKey, not_a_key};
 use crate::number::Num;
+use crate::stretch::Stretch;
 
 /// The two kinds of container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +37,7 @@ impl<'a> Text<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct StoredText<'a> {
     /// The bytes; UTF-8 unless they are damaged.
-    pub bytes: &'a [u8],
+    pub bytes: Stretch<'a>,
     /// As in [`Text`]; the writer of the page has looked.
     pub plain: bool,
 }
@@ -48,7 +49,7 @@ impl<'a> StoredText<'a> {
     /// `Corrupted` when it is not UTF-8.
     #[inline]
     pub fn check(self) -> Result<Text<'a>> {
-        match std::str::from_utf8(self.bytes) {
+        match std::str::from_utf8(self.bytes.bytes()) {
             Ok(text) => Ok(Text { text, plain: self.plain }),
             Err(_) => Err(not_utf8()),
         }

@@ -1,5 +1,7 @@
 //! Maps: the collation, keys of every kind and length, growing and shrinking.
 
+use std::collections::BTreeMap;
+
 use spinney::ErrorKind::LimitExceeded;
 use spinney::{Map, Path, Value};
 use spinney_core::key;
@@ -14,6 +16,7 @@ pub(super) const CASES: &[Case] = &[
     ("long keys that differ late", keys_that_differ_late),
     ("grown and shrunk by one", grown_and_shrunk),
     ("emptied and filled again", emptied),
+    ("keys that part around the cut", keys_that_part_around_the_cut),
     ("cut separators in every order", cut_separators),
 ];
 
@@ -188,6 +191,53 @@ fn emptied(s: &Subject) {
             .expect("empties");
         assert_eq!(s.text(""), r#"{"m":{}}"#);
         s.check();
+    }
+}
+
+/// Keys that part within the cut, at it and behind it, so that pages with cut separators lose their
+/// first keys to keys that part earlier.
+fn keys_that_part_around_the_cut(s: &Subject) {
+    let key_len = s.backend.capabilities().key_len_max;
+    let value = "v".repeat(s.backend.capabilities().page_size / 12);
+    let mut random = fastrand::Rng::with_seed(31);
+    let mut expected: BTreeMap<String, Value> = BTreeMap::new();
+    for round in 0..60 {
+        let growing = round % 20 < 12;
+        let batch: Vec<(String, Option<Value>)> = (0..25)
+            .map(|n| {
+                let known = expected.keys().nth(random.usize(..expected.len().max(1)));
+                if let (Some(key), false) = (known, growing && random.u8(..5) > 0) {
+                    return (key.clone(), None);
+                }
+                let common = match random.bool() {
+                    true => random.usize(..key_len + 20),
+                    false => key_len - random.usize(..60),
+                };
+                let rest: String = (0..random.usize(1..30)).map(|_| random.alphabetic()).collect();
+                let value = format!("{round} {n} {value}");
+                (format!("{}{rest}", "m".repeat(common)), Some(value.into()))
+            })
+            .collect();
+        s.store
+            .write(|tx| {
+                batch.iter().try_for_each(|(key, value)| match value {
+                    Some(value) => tx.set(&format!("/m/{key}"), value),
+                    None => tx.remove(&format!("/m/{key}")).map(drop),
+                })
+            })
+            .expect("edits");
+        for (key, value) in batch {
+            match value {
+                Some(value) => expected.insert(key, value),
+                None => expected.remove(&key),
+            };
+        }
+        s.check();
+        for (key, value) in &expected {
+            assert_eq!(s.get(&format!("/m/{key}")).as_ref(), Some(value));
+            assert_eq!(s.get(&format!("/m/{key}~0")), None);
+        }
+        assert!(keys(s, "/m").iter().eq(expected.keys()));
     }
 }
 

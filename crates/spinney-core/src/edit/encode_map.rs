@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::backend::{Direction, TreeId};
+use crate::backend::{Direction, Record, TreeId};
 use crate::diff::{MemberChange, MemberDelta, Step};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
-use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, shortest_separator};
+use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, shortest_separator, write_page_header};
 use crate::key::EncodedKey;
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
 use crate::node::{self, Node};
@@ -368,7 +368,7 @@ impl Pages {
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
         let mut record = vec![0; PAGE_HEADER_LEN];
         if let [(key, value)] = fresh
-            && copied.cut.is_none()
+            && copied.cut_len.is_none()
             && page::splice(&page, key, value.as_deref(), &mut record).is_some()
         {
             let len_max = pending.sizes.page_len_max;
@@ -380,17 +380,19 @@ impl Pages {
             }
         }
         let keys = Keys::of(&page)?;
-        let mut next: Option<Option<StoredPage>> = None;
+        let mut next: Option<Option<Arc<StoredPage>>> = None;
         let mut count = 1;
         while count < fresh.len() {
             let key = &fresh[count].0;
             if keys.last().is_none_or(|last| *last < **key) {
                 if next.is_none() {
-                    next = Some(self.beside(pending, &copied.key, Direction::Forward)?);
+                    let behind = self.beside(pending, &copied.key, Direction::Forward)?;
+                    next = Some(behind.map(Arc::new));
                 }
                 if let Some(Some(next)) = &next
-                    && next.separator() <= &**key
+                    && next.separator()?.is_at_or_below(key)
                 {
+                    pending.remember_page(Arc::clone(next));
                     break;
                 }
             }
@@ -409,6 +411,18 @@ impl Pages {
         key: &[u8],
         direction: Direction,
     ) -> Result<Option<StoredPage>> {
+        match self.record_beside(pending, key, direction)? {
+            None => Ok(None),
+            Some((key, record)) => Ok(Some(StoredPage::of(PageRecord::open(key, record)?))),
+        }
+    }
+
+    fn record_beside<'p>(
+        &self,
+        pending: &'p Pending<'_>,
+        key: &[u8],
+        direction: Direction,
+    ) -> Result<Option<Record<'p>>> {
         let (first, end) = (
             prefix(self.tree, RecordKind::Page, self.id),
             prefix(self.tree, RecordKind::Page, self.id + 1),
@@ -417,10 +431,7 @@ impl Pages {
             Direction::Forward => (Bound::Excluded(key), Bound::Excluded(&end[..])),
             Direction::Backward => (Bound::Included(&first[..]), Bound::Excluded(key)),
         };
-        match pending.snapshot().range(bounds, direction)?.next().transpose()? {
-            None => Ok(None),
-            Some((key, record)) => Ok(Some(StoredPage::of(PageRecord::open(key, record)?))),
-        }
+        pending.snapshot().range(bounds, direction)?.next().transpose()
     }
 
     /// Writes the entries of a page: in place, joined with a neighbour, or split.
@@ -441,21 +452,45 @@ impl Pages {
             return Ok(());
         }
         if len <= fits || entries.len() == 1 {
-            self.put(pending, &at.key, at.cut.as_deref(), entries);
+            self.replace(pending, at, entries)?;
             return Ok(());
         }
         self.split(pending, at, entries, appended, len)
+    }
+
+    /// Writes the entries over those of a page; returns the engine key that they get.
+    ///
+    /// A cut separator is the beginning of the first key. Where the first key no longer starts with
+    /// it, the separator rises to the shortest beginning that is above it.
+    fn replace(
+        &self,
+        pending: &mut Pending<'_>,
+        at: &StoredPage,
+        entries: &[Entry<'_>],
+    ) -> Result<Vec<u8>> {
+        let (mut key, mut cut_len) = (at.key.clone(), at.cut_len);
+        if let (Some(_), Some(first)) = (cut_len, entries.first()) {
+            let separator = at.separator()?.raised(first.key);
+            cut_len = Some(separator.len());
+            if separator.len() <= separator::len_max(pending.sizes.key_len_max) {
+                pending.delete(&key);
+                (key, cut_len) = (separator::page_key(self.tree, self.id, separator), None);
+            }
+        }
+        self.put(pending, &key, cut_len, entries);
+        Ok(key)
     }
 
     fn put(
         &self,
         pending: &mut Pending<'_>,
         key: &[u8],
-        cut: Option<&[u8]>,
+        cut_len: Option<usize>,
         entries: &[Entry<'_>],
     ) {
-        let record = page_record(Container::Map, key, cut, entries.len(), |index| entries[index]);
-        pending.put(key, &record);
+        let entry = |index: usize| entries[index];
+        let record = page_record(Container::Map, key, cut_len, entries.len(), entry);
+        pending.put_shared(key, record.into());
     }
 
     /// Joins a small page with the next or the previous one, when both fit well into one.
@@ -476,7 +511,7 @@ impl Pages {
                 Direction::Backward => (&other, at, [&theirs, entries].concat()),
             };
             if body_len_max(&both) <= fits * 3 / 4 || entries.is_empty() {
-                self.put(pending, &left.key, left.cut.as_deref(), &both);
+                self.replace(pending, left, &both)?;
                 pending.delete(&right.key);
                 return Ok(true);
             }
@@ -510,24 +545,24 @@ impl Pages {
             }
         }
         pieces.push(&entries[start..]);
-        self.put(pending, &at.key, at.cut.as_deref(), pieces[0]);
-        let mut left_key = at.key.clone();
+        let mut left_key = self.replace(pending, at, pieces[0])?;
         for pair in pieces.windows(2) {
             let separator = shortest_separator(pair[0][pair[0].len() - 1].key, pair[1][0].key);
-            let (key, cut) = self.new_key(pending, &left_key, separator)?;
-            self.put(pending, &key, cut.as_deref(), pair[1]);
+            let (key, cut_len) = self.new_key(pending, &left_key, separator)?;
+            self.put(pending, &key, cut_len, pair[1]);
             left_key = key;
         }
         Ok(())
     }
 
-    /// The engine key of a new page with a separator; `left` is the key of the page before it.
+    /// The engine key of a new page with a separator, and the separator's length when it is cut;
+    /// `left` is the key of the page before it.
     fn new_key(
         &mut self,
         pending: &mut Pending<'_>,
         left: &[u8],
         separator: &[u8],
-    ) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+    ) -> Result<(Vec<u8>, Option<usize>)> {
         let key_len_max = pending.sizes.key_len_max;
         if separator.len() <= separator::len_max(key_len_max) {
             return Ok((separator::page_key(self.tree, self.id, separator), None));
@@ -538,20 +573,18 @@ impl Pages {
         let tie_if_same =
             |key: &[u8]| tie_of(key, key_len_max).filter(|_| key[..cut_len] == same_cut[..cut_len]);
         let low = tie_if_same(left);
-        let next = self.beside(pending, left, Direction::Forward)?;
-        let high = next.as_ref().and_then(|next| tie_if_same(&next.key));
+        let next = self.record_beside(pending, left, Direction::Forward)?;
+        let high = next.and_then(|(next, _)| tie_if_same(&next));
         let tie = match (low, high) {
             (None, None) => Some(Rank::MAX / 2 + 1),
             (Some(low), None) => rank::after(low),
             (low, Some(high)) => rank::between(low.unwrap_or(0), high),
         };
-        match tie {
-            Some(tie) => Ok((with_tie(tie), Some(separator.to_vec()))),
-            None => {
-                let tie = self.respread(pending, left, cut_len, low)?;
-                Ok((with_tie(tie), Some(separator.to_vec())))
-            }
-        }
+        let tie = match tie {
+            Some(tie) => tie,
+            None => self.respread(pending, left, cut_len, low)?,
+        };
+        Ok((with_tie(tie), Some(separator.len())))
     }
 
     /// Makes room behind the page `left` among the pages that share its cut: moves those behind it
@@ -596,12 +629,13 @@ impl Pages {
             pending.delete(&page.key);
         }
         for (page, &tie) in moved.iter().zip(&ties[1..]) {
-            let cut = page.cut.as_deref().ok_or_else(damaged)?;
-            let key = separator::cut_key(self.tree, self.id, cut, tie, key_len_max);
-            let body = Page::parse(Container::Map, &page.body).ok_or_else(damaged)?;
-            let keys = Keys::of(&body)?;
-            let entries = merged(&body, &keys, &[]).ok_or_else(damaged)?;
-            self.put(pending, &key, Some(cut), &entries);
+            let mut key = page.key[..cut_len].to_vec();
+            key.extend_from_slice(&tie.to_be_bytes());
+            let mut record = Vec::with_capacity(PAGE_HEADER_LEN + 10 + page.body.len());
+            write_page_header(page.cut_len, &mut record);
+            record.extend_from_slice(&page.body);
+            seal(&key, &mut record);
+            pending.put_shared(&key, record.into());
         }
         Ok(ties[0])
     }

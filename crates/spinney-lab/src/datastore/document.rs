@@ -148,18 +148,36 @@ fn ordered(order: Vec<usize>) -> String {
 
 /// The member name of item `i` in `lst`.
 pub fn item_key(i: usize) -> String {
-    format!("{i},str{i}")
+    let mut key = String::with_capacity(24);
+    push_item_key(i, &mut key);
+    key
 }
 
 /// The text of `l` of item `i`.
 pub fn leaf_text(i: usize) -> String {
-    format!("l{i}")
+    numbered("l", i)
+}
+
+/// A number behind a prefix, without the detours of `fmt`: the rows measure stores.
+pub fn numbered(prefix: &str, i: usize) -> String {
+    let mut digits = itoa::Buffer::new();
+    [prefix, digits.format(i)].concat()
+}
+
+/// Appends the key of item `i` of `lst`.
+pub fn push_item_key(i: usize, text: &mut String) {
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(i);
+    text.push_str(digits);
+    text.push_str(",str");
+    text.push_str(digits);
 }
 
 /// Puts the JSON Pointer of item `i` of `lst` into `path`.
 pub fn write_item_path(i: usize, path: &mut String) {
     path.clear();
-    write!(path, "/cont/lst/{i},str{i}").expect("strings take all");
+    path.push_str("/cont/lst/");
+    push_item_key(i, path);
 }
 
 /// Item `i` of `lst` below its ancestors, as row 3 reads it: five nodes by sysrepo's count.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use spinney_core::{Error, Result};
 
 use crate::answer::Answer;
-use crate::datastore::document::{item_key, leaf_text, write_item_path};
+use crate::datastore::document::{item_key, leaf_text, numbered, write_item_path};
 use crate::system::{Durability, Effect, Factory, Kind, System, Undo, undo_by_edit};
 
 const DESIGN: &str = "one JSON file: read, parse with serde_json, change, print compact, write a \
@@ -301,7 +301,7 @@ fn list(root: &mut Value) -> Result<&mut Vec<Value>> {
 }
 
 fn item(i: usize) -> Value {
-    json!({ "k1": i, "k2": format!("str{i}"), "l": leaf_text(i) })
+    json!({ "k1": i, "k2": numbered("str", i), "l": leaf_text(i) })
 }
 
 fn entry(i: usize) -> Value {

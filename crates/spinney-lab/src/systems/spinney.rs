@@ -17,7 +17,7 @@ use spinney::{Existing, Map, OpenOptions, Transaction, Value};
 use spinney_core::{Error, Result};
 
 use crate::answer::Answer;
-use crate::datastore::document::{item_key, leaf_text};
+use crate::datastore::document::{item_key, leaf_text, numbered, push_item_key};
 use crate::system::{Durability, Effect, Factory, Kind, System};
 
 const DESIGN: &str = "the tree `/running`; reads: a fresh snapshot, a path text; writes: one \
@@ -325,7 +325,9 @@ fn known_keys(transaction: &Transaction<'_>) -> Result<HashSet<u64>> {
 
 fn write_path(i: usize, path: &mut String) {
     path.clear();
-    write!(path, "{ITEMS}/{i},str{i}").expect("strings take all");
+    path.push_str(ITEMS);
+    path.push('/');
+    push_item_key(i, path);
 }
 
 fn write_leaf_path(i: usize, path: &mut String) {
@@ -341,7 +343,7 @@ fn write_element_path(position: usize, path: &mut String) {
 fn item(i: usize) -> Value {
     let mut map = Map::new();
     map.insert("k1", i as u64);
-    map.insert("k2", format!("str{i}"));
+    map.insert("k2", numbered("str", i));
     map.insert("l", leaf_text(i));
     Value::Map(map)
 }

@@ -21,7 +21,7 @@ use spinney_core::{Error, Result};
 
 use crate::answer::Answer;
 use crate::canonical::write_string;
-use crate::datastore::document::{item_key, leaf_text};
+use crate::datastore::document::{item_key, leaf_text, numbered};
 use crate::system::{Durability, Effect, Factory, Kind, System};
 
 /// Distance between the ranks of appended entries.
@@ -161,7 +161,7 @@ impl Store {
             let mut insert =
                 store.prepared("INSERT INTO lst VALUES (?1, ?2, jsonb_object('l', ?3))")?;
             for i in 0..n {
-                insert.execute((i as i64, format!("str{i}"), leaf_text(i))).map_err(failed)?;
+                insert.execute((i as i64, numbered("str", i), leaf_text(i))).map_err(failed)?;
             }
             Ok((n > 0).into())
         })
@@ -274,16 +274,16 @@ impl System for Store {
 
     fn leaf(&mut self, i: usize) -> Result<String> {
         self.prepared("SELECT item ->> '$.l' FROM lst WHERE k1 = ?1 AND k2 = ?2")?
-            .query_row((i as i64, format!("str{i}")), |row| row.get(0))
+            .query_row((i as i64, numbered("str", i)), |row| row.get(0))
             .map_err(failed)
     }
 
     fn item_tree(&mut self, i: usize) -> Result<Answer> {
         let leaf: Option<String> = self
             .prepared("SELECT item ->> '$.l' FROM lst WHERE k1 = ?1 AND k2 = ?2")?
-            .query_row((i as i64, format!("str{i}")), |row| row.get(0))
+            .query_row((i as i64, numbered("str", i)), |row| row.get(0))
             .map_err(failed)?;
-        let mut item = json!({ "k1": i, "k2": format!("str{i}") });
+        let mut item = json!({ "k1": i, "k2": numbered("str", i) });
         if let Some(leaf) = leaf {
             item["l"] = leaf.into();
         }
@@ -342,7 +342,7 @@ impl System for Store {
     fn create_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         let sql = "UPDATE lst SET item = jsonb_insert(item, '$.l', ?3) \
              WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' IS NULL";
-        match self.run(sql, (i as i64, format!("str{i}"), text))? {
+        match self.run(sql, (i as i64, numbered("str", i), text))? {
             0 => Err(Error::already_exists(format!("item {i} has `l` or does not exist"))),
             _ => Ok(Effect::Changed),
         }
@@ -351,13 +351,13 @@ impl System for Store {
     fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         let sql = "UPDATE lst SET item = jsonb_replace(item, '$.l', ?3) \
              WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' <> ?3";
-        Ok((self.run(sql, (i as i64, format!("str{i}"), text))? > 0).into())
+        Ok((self.run(sql, (i as i64, numbered("str", i), text))? > 0).into())
     }
 
     fn remove_leaf(&mut self, i: usize) -> Result<Effect> {
         let sql = "UPDATE lst SET item = jsonb_remove(item, '$.l') \
              WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' IS NOT NULL";
-        Ok((self.run(sql, (i as i64, format!("str{i}")))? > 0).into())
+        Ok((self.run(sql, (i as i64, numbered("str", i)))? > 0).into())
     }
 
     fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect> {

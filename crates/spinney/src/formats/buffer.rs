@@ -3,6 +3,8 @@
 //! All bytes of the buffer are there before they are printed, so that short texts are copied in
 //! pieces of fixed length, which need no call and may reach beyond their end.
 
+use spinney_core::stretch::Stretch;
+
 use super::scan::{pad, specials};
 
 /// Bytes that are always there behind the text: more than all that is printed at once.
@@ -16,41 +18,41 @@ pub(super) const SHORT: usize = 32;
 
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    len: usize,
+    /// Where the spare bytes behind the text end; `bytes` may have to grow to that.
+    end: usize,
     scratch: Vec<u8>,
 }
 
 impl Buffer {
     pub(super) fn with_capacity(len: usize) -> Buffer {
-        Buffer { bytes: vec![0; len + SPARE], len: 0, scratch: Vec::new() }
+        Buffer { bytes: vec![0; len + SPARE], end: SPARE, scratch: Vec::new() }
     }
 
     pub(super) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.bytes[..self.len()]
     }
 
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.end - SPARE
     }
 
     pub(super) fn clear(&mut self) {
-        self.len = 0;
+        self.end = SPARE;
     }
 
     /// The bytes behind the text; [`Buffer::advance`] takes in what was printed there.
     #[inline(always)]
     pub(super) fn spare(&mut self) -> &mut Spare {
-        let spare = self.bytes.get_mut(self.len..).and_then(<[u8]>::first_chunk_mut);
-        spare.expect("spare bytes are always there")
+        if self.end > self.bytes.len() {
+            self.grow(0);
+        }
+        self.bytes[..self.end].last_chunk_mut().expect("spare bytes are there")
     }
 
     #[inline(always)]
     pub(super) fn advance(&mut self, len: usize) {
-        self.len += len;
-        if self.bytes.len() - self.len < SPARE {
-            self.grow(0);
-        }
+        self.end += len;
     }
 
     #[inline(always)]
@@ -68,17 +70,19 @@ impl Buffer {
 
     #[inline(always)]
     pub(super) fn extend(&mut self, text: &[u8]) {
-        if self.bytes.len() - self.len < text.len() + SPARE {
+        if self.end + text.len() > self.bytes.len() {
             self.grow(text.len());
         }
-        self.bytes[self.len..][..text.len()].copy_from_slice(text);
-        self.len += text.len();
+        let start = self.len();
+        self.bytes[start..][..text.len()].copy_from_slice(text);
+        self.end += text.len();
     }
 
     pub(super) fn fill(&mut self, len: usize, byte: u8) {
         self.grow(len);
-        self.bytes[self.len..][..len].fill(byte);
-        self.len += len;
+        let start = self.len();
+        self.bytes[start..][..len].fill(byte);
+        self.end += len;
     }
 
     /// Takes in what others append who only know vectors.
@@ -93,7 +97,7 @@ impl Buffer {
     /// Makes place for so many bytes and the spare ones.
     #[cold]
     fn grow(&mut self, len: usize) {
-        let len = self.len + len + SPARE;
+        let len = self.end + len;
         if self.bytes.len() < len {
             self.bytes.resize(len.max(self.bytes.capacity()), 0);
         }
@@ -108,11 +112,30 @@ pub(super) fn store(spare: &mut Spare, at: usize, bytes: &[u8; 8]) {
 }
 
 /// Copies a text of at most [`SHORT`] bytes to `at`, and returns whether JSON must escape it. Bytes
-/// behind it may change, fewer than eight.
+/// behind it may change, fewer than [`SHORT`].
 #[inline(always)]
-pub(super) fn put(text: &[u8], spare: &mut Spare, at: usize) -> bool {
+pub(super) fn put(text: Stretch<'_>, spare: &mut Spare, at: usize) -> bool {
+    if let Some(window) = text.window::<SHORT>() {
+        *spare[at & 63..].first_chunk_mut().expect("128 bytes") = *window;
+        let (mut hits, mut rest) = (0, text.bytes().len());
+        for word in window.as_chunks().0 {
+            let special = specials(u64::from_le_bytes(*word));
+            if rest <= 8 {
+                hits |= special.unbounded_shl(64 - 8 * rest as u32);
+                break;
+            }
+            hits |= special;
+            rest -= 8;
+        }
+        return hits != 0;
+    }
+    put_bytes(text.bytes(), spare, at)
+}
+
+/// As [`put`], where nothing is known of what lies behind the text.
+pub(super) fn put_bytes(text: &[u8], spare: &mut Spare, at: usize) -> bool {
     let len = text.len();
-    let special = |bytes: &[u8; 8]| specials(u64::from_le_bytes(*bytes), b'"');
+    let special = |bytes: &[u8; 8]| specials(u64::from_le_bytes(*bytes));
     let hits = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
         (Some(first), Some(last)) if len <= 16 => {
             store(spare, at, first);
@@ -132,7 +155,7 @@ pub(super) fn put(text: &[u8], spare: &mut Spare, at: usize) -> bool {
         _ => {
             let word = up_to_seven(text);
             store(spare, at, &word.to_le_bytes());
-            specials(pad(word, len), b'"')
+            specials(pad(word, len))
         }
     };
     hits != 0

@@ -1,7 +1,7 @@
 //! Prints usual numbers, eight digits at a time; all others are left to [`Num::write`].
 //!
 //! The digits of eight are split off in one register, by halves: multiplications in place of
-//! divisions, for all halves at once (Khuong, "How to print integers really fast", 2017).
+//! divisions, for all halves at once.
 
 use spinney_core::Num;
 use spinney_core::number::Decimal;

@@ -44,7 +44,7 @@ pub(super) fn unquote(printed: &[u8]) -> String {
 fn plain_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(chunk) = bytes[at..].first_chunk() {
-        let hits = specials(u64::from_le_bytes(*chunk), b'"');
+        let hits = specials(u64::from_le_bytes(*chunk));
         if hits != 0 {
             return at + hits.trailing_zeros() as usize / 8;
         }

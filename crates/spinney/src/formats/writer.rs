@@ -7,6 +7,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use spinney_core::key::{StoredKey, StoredKeyForm};
+use spinney_core::stretch::Stretch;
 use spinney_core::visit::StoredText;
 use spinney_core::{Container, Error, Key, Num, Path, Result, Scalar, Text, Value, Visitor};
 
@@ -54,6 +55,8 @@ pub struct JsonWriter<W> {
     buffer: Buffer,
     layout: Layout,
     fidelity: Fidelity,
+    /// Whether keys are printed as they are, without spaces.
+    usual: bool,
     /// Where the value stands, for errors.
     base: Path,
     open: Vec<Open>,
@@ -103,6 +106,7 @@ impl<W: Write> JsonWriter<W> {
             buffer: Buffer::with_capacity(FLUSH_LEN + FLUSH_LEN / 4),
             layout,
             fidelity,
+            usual: layout == Layout::Compact && fidelity != Fidelity::Tagged,
             base: Path::root(),
             open: Vec::new(),
             within: Container::Map,
@@ -187,30 +191,28 @@ impl<W: Write> JsonWriter<W> {
 
     /// Prints the key of a member, in two pieces.
     #[inline(always)]
-    fn member(&mut self, first: &[u8], rest: &[u8]) {
-        if self.layout == Layout::Pretty
-            || self.fidelity == Fidelity::Tagged
-            || first.len() > SHORT
-            || rest.len() > SHORT
-        {
-            return self.unusual_member(first, rest);
+    fn member(&mut self, first: &[u8], rest: Stretch<'_>) {
+        let (first_len, rest_len) = (first.len(), rest.bytes().len());
+        if !self.usual || first_len > SHORT || rest_len > SHORT {
+            return self.unusual_member(first, rest.bytes());
         }
         let comma = usize::from(self.needs_comma);
+        let before = self.buffer.len();
         let spare = self.buffer.spare();
         spare[0] = b',';
         spare[comma] = b'"';
         let start = comma + 1;
-        let mut end = start + first.len();
-        let mut escaped = !first.is_empty() && buffer::put(first, spare, start);
+        let mut end = start + first_len;
+        let mut escaped = first_len > 0 && buffer::put_bytes(first, spare, start);
         escaped |= buffer::put(rest, spare, end);
         if escaped {
-            return self.unusual_member(first, rest);
+            return self.unusual_member(first, rest.bytes());
         }
-        end += rest.len();
+        end += rest_len;
         spare[end] = b'"';
         spare[end + 1] = b':';
         self.count += 1;
-        self.key = self.buffer.len() + start..self.buffer.len() + end;
+        self.key = before + start..before + end;
         self.buffer.advance(end + 2);
     }
 
@@ -228,6 +230,20 @@ impl<W: Write> JsonWriter<W> {
         self.buffer.append(|out| quote::escape(&key, out));
         self.key = start..self.buffer.len();
         self.end_key(0);
+    }
+
+    #[inline(never)]
+    fn other_stored_key(&mut self, prefix: &[u8], record: &[u8], suffix: &[u8]) -> Result<()> {
+        // The parts of the key, since those of up to two words go in registers.
+        let key = StoredKey { prefix, suffix: Stretch::new(record, suffix) };
+        match key.form()? {
+            StoredKeyForm::Text(first, rest) => {
+                self.unchecked = true;
+                self.member(first, rest);
+            }
+            StoredKeyForm::Int(value) => self.integer_key(value),
+        }
+        Ok(())
     }
 
     #[inline]
@@ -285,14 +301,33 @@ impl<W: Write> JsonWriter<W> {
     /// Prints a text that is not long.
     #[inline(always)]
     fn string(&mut self, text: &[u8], plain: bool) {
-        if !plain || text.len() > SHORT {
-            return self.unusual_string(text, plain);
+        match plain && text.len() <= SHORT {
+            true => self.short_string(text.into()),
+            false => self.unusual_string(text, plain),
         }
+    }
+
+    /// Prints a plain text of at most [`SHORT`] bytes.
+    #[inline(always)]
+    fn short_string(&mut self, text: Stretch<'_>) {
+        let len = text.bytes().len();
         let spare = self.buffer.spare();
         spare[0] = b'"';
         buffer::put(text, spare, 1);
-        spare[text.len() + 1] = b'"';
-        self.buffer.advance(text.len() + 2);
+        spare[len + 1] = b'"';
+        self.buffer.advance(len + 2);
+    }
+
+    #[inline(never)]
+    fn unusual_stored_text(&mut self, text: &[u8], plain: bool) -> Result<()> {
+        if text.len() > PIECE_LEN || self.in_meta {
+            let text = StoredText { bytes: text.into(), plain };
+            return self.scalar(Scalar::String(text.check()?));
+        }
+        self.unchecked = true;
+        self.begin_value();
+        self.unusual_string(text, plain);
+        self.end_value()
     }
 
     #[inline(never)]
@@ -400,21 +435,21 @@ impl<W: Write> Visitor for JsonWriter<W> {
     fn key(&mut self, key: Key<'_>) -> Result<()> {
         match key {
             Key::Int(value) => self.integer_key(value),
-            Key::Text(text) => self.member(&[], text.as_bytes()),
+            Key::Text(text) => self.member(&[], text.as_bytes().into()),
         }
         Ok(())
     }
 
     #[inline(always)]
     fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
-        match key.form()? {
-            StoredKeyForm::Text(first, rest) => {
+        match key.plain_text() {
+            Some(text) => {
                 self.unchecked = true;
-                self.member(first, rest);
+                self.member(&[], text);
+                Ok(())
             }
-            StoredKeyForm::Int(value) => self.integer_key(value),
+            None => self.other_stored_key(key.prefix, key.suffix.record(), key.suffix.bytes()),
         }
-        Ok(())
     }
 
     #[inline(always)]
@@ -443,12 +478,12 @@ impl<W: Write> Visitor for JsonWriter<W> {
 
     #[inline(always)]
     fn stored_text(&mut self, text: StoredText<'_>) -> Result<()> {
-        if text.bytes.len() > PIECE_LEN || self.in_meta {
-            return self.scalar(Scalar::String(text.check()?));
+        if !text.plain || text.bytes.bytes().len() > SHORT || self.in_meta {
+            return self.unusual_stored_text(text.bytes.bytes(), text.plain);
         }
         self.unchecked = true;
         self.begin_value();
-        self.string(text.bytes, text.plain);
+        self.short_string(text.bytes);
         self.end_value()
     }
 

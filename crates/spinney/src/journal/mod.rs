@@ -177,12 +177,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds a record to the buffer; `synced` is a position known to be synced.
+    /// Makes sure that there is room for a record with a body of so many bytes; returns the length
+    /// of the file.
     ///
     /// # Errors
-    /// `Io` when there is no room, `LimitExceeded` beyond 2 GiB; nothing has changed then.
-    pub fn append(&mut self, entry: &Entry<'_>, synced: Position) -> Result<()> {
-        let len = record_len(entry.body.len()) as u64;
+    /// As [`Journal::append`].
+    pub fn reserve(&mut self, body_len: usize) -> Result<u64> {
+        let len = record_len(body_len) as u64;
         if self.end.offset + len >= GENERATION_LEN_MAX {
             return Err(Error::limit_exceeded(format!(
                 "a journal of more than {GENERATION_LEN_MAX} bytes; checkpoint it first"
@@ -191,8 +192,16 @@ impl Journal {
         if self.end.offset == 0 {
             self.start(&[])?;
         }
+        self.segments.reserve(self.end.generation, self.end.offset + len)
+    }
+
+    /// Adds a record to the buffer; `synced` is a position known to be synced.
+    ///
+    /// # Errors
+    /// `Io` when there is no room, `LimitExceeded` beyond 2 GiB; nothing has changed then.
+    pub fn append(&mut self, entry: &Entry<'_>, synced: Position) -> Result<()> {
+        let capacity = self.reserve(entry.body.len())?;
         let Position { generation, offset } = self.end;
-        let capacity = self.segments.reserve(generation, offset + len)?;
         let synced = if synced.generation == generation { synced.offset } else { 0 };
         let place = Place { generation, offset, previous: self.checksum, synced, capacity };
         self.push(&place, 0, entry);

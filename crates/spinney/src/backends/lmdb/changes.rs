@@ -9,6 +9,19 @@ use spinney_core::{Error, Result};
 const HEAD_LEN: usize = 2 + 4;
 const ABSENT: u32 = u32::MAX;
 
+/// Bytes that the changes take in a body.
+pub fn encoded_len(changes: &[(StagedKey, Staged)]) -> usize {
+    let value_len = |staged: &Staged| staged.as_ref().map_or(0, |value| value.len());
+    changes.iter().map(|(key, staged)| HEAD_LEN + key.len() + value_len(staged)).sum()
+}
+
+/// Leaves of the changes of each key the last one.
+pub fn dedup(changes: &mut Vec<(StagedKey, Staged)>) {
+    changes.reverse();
+    changes.sort_by(|(a, _), (b, _)| a.cmp(b));
+    changes.dedup_by(|(a, _), (b, _)| a == b);
+}
+
 /// Adds the changes to a body.
 pub fn encode(changes: &[(StagedKey, Staged)], body: &mut Vec<u8>) {
     for (key, staged) in changes {

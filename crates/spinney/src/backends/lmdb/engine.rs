@@ -333,11 +333,6 @@ impl<O: Send> Snapshot for EngineSnapshot<O> {
     }
 
     #[inline]
-    fn version(&self) -> Option<u64> {
-        Some(self.txn.id() as u64)
-    }
-
-    #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         if key <= CHECKPOINT_KEY {
             return Ok(None);

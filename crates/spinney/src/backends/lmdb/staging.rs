@@ -26,7 +26,7 @@ use super::flusher::Flusher;
 use super::shared::{Joined, Shared};
 use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
-use crate::journal::{self, Checkpointed, Entry, Followed, Group, Journal, Segments, Sizes};
+use crate::journal::{self, Checkpointed, Followed, Group, Journal, Segments, Sizes};
 
 /// Batches of more bytes are written to the engine without being journaled.
 const JOURNALED_BATCH_LEN_MAX: usize = 1 << 20;
@@ -34,8 +34,8 @@ const JOURNALED_BATCH_LEN_MAX: usize = 1 << 20;
 /// Batches of more point changes, after ranges are expanded, are written without being journaled.
 const JOURNALED_BATCH_RECORDS_MAX: usize = 50_000;
 
-/// With more bytes buffered a commit writes them before it answers.
-const BUFFER_LEN_MAX: usize = 128 << 10;
+/// With more bytes unwritten a commit writes them before it answers.
+const UNWRITTEN_LEN_MAX: usize = 1 << 20;
 
 /// A generation of more bytes is followed by the next one, and folded into the engine.
 const GENERATION_LEN: u64 = 8 << 20;
@@ -146,9 +146,9 @@ impl Store {
     pub fn snapshot(self: &Arc<Self>) -> Result<StoreSnapshot> {
         let mut tail = self.tail();
         let engine = self.catch_up(&mut tail)?;
-        let overlay = tail.overlay().clone();
+        let (overlay, version) = (tail.overlay().clone(), tail.version());
         drop(tail);
-        Ok(overlay.over(engine))
+        Ok(overlay.over(engine).named(version))
     }
 
     fn catch_up(self: &Arc<Self>, tail: &mut Tail) -> Result<EngineSnapshot<Pin>> {
@@ -199,10 +199,9 @@ impl Store {
         }
 
         let mut tail = self.make_room()?;
-        let entry = Entry { revision, commit_id: self.commit_id(batch), body: &[] };
-        tail.append(entry, changes, self.group.synced())?;
+        tail.stage(revision, self.commit_id(batch), changes)?;
         tail.hold.get_or_insert(hold);
-        let is_full = tail.journal.buffered_len() > BUFFER_LEN_MAX;
+        let is_full = tail.unwritten_len() > UNWRITTEN_LEN_MAX;
         drop(tail);
         drop(committing);
         self.count_commit(batch);
@@ -237,7 +236,7 @@ impl Store {
             self.fold_frozen()?;
             tail = self.tail();
         }
-        if let Err(error) = tail.write(&self.shared) {
+        if let Err(error) = tail.write(&self.shared, self.group.synced()) {
             return Err(self.fail(&mut tail, error));
         }
         tail.start()?;
@@ -333,7 +332,7 @@ impl Store {
 
     /// The caller drops the lock that it gets outside of the tail's.
     fn write_tail(&self, tail: &mut Tail) -> Result<Option<Hold>> {
-        match tail.write(&self.shared) {
+        match tail.write(&self.shared, self.group.synced()) {
             Ok(()) => Ok(tail.hold.take()),
             Err(error) => Err(self.fail(tail, error)),
         }
@@ -349,10 +348,11 @@ impl Store {
     pub fn sync(&self, revision: Revision) -> Result<()> {
         self.refuse_lost(revision)?;
         let mut tail = self.tail();
-        let Some(end) = tail.end_of(revision) else { return Ok(()) };
-        let hold = self.write_tail(&mut tail)?;
+        let hold = if tail.lacks(revision) { self.write_tail(&mut tail)? } else { None };
+        let end = tail.end_of(revision);
         drop(tail);
         drop(hold);
+        let Some(end) = end else { return Ok(()) };
         self.group.advance(self.shared.synced());
         let published = || {
             self.shared.count_sync();

@@ -25,13 +25,30 @@ pub struct Tail {
     /// The newest checkpoint that was seen, and the engine's transaction that it was seen in.
     checkpointed: Checkpointed,
     transaction: usize,
-    /// Where the records of commits end that are not known to be durable, in order.
+    /// The first revision of each record that is not known to be durable, and where the record
+    /// ends, in order.
     ends: VecDeque<(Revision, Position)>,
     /// The newest revision that was committed or read here.
     pub revision: Revision,
-    /// The writer's lock, while anything is buffered.
+    unwritten: Unwritten,
+    /// Counts the states that this process has seen.
+    version: u64,
+    /// The writer's lock, while anything is unwritten.
     pub hold: Option<Hold>,
     body: Vec<u8>,
+}
+
+/// Commits that are visible here and not in the journal. They will share a record, in which only
+/// the last value of a key stands.
+#[derive(Default)]
+struct Unwritten {
+    changes: Vec<(StagedKey, Staged)>,
+    /// Bytes of the changes, at most.
+    len: usize,
+    commits: usize,
+    first: Revision,
+    last: Revision,
+    last_id: u128,
 }
 
 /// The overlay, and apart from it the generation that a checkpoint is to take over.
@@ -57,6 +74,8 @@ impl Tail {
             transaction: usize::MAX,
             ends: VecDeque::new(),
             revision: 0,
+            unwritten: Unwritten::default(),
+            version: 0,
             hold: None,
             body: Vec::new(),
         }
@@ -67,6 +86,11 @@ impl Tail {
         &self.layers.overlay
     }
 
+    /// Names what the overlay and the engine's last seen state are together.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// The generation that waits for its checkpoint.
     pub fn frozen(&self) -> Option<(Checkpointed, Overlay)> {
         self.layers.frozen.as_ref().map(|frozen| (frozen.upto, frozen.overlay.clone()))
@@ -74,7 +98,9 @@ impl Tail {
 
     /// Whether the engine has everything.
     pub fn is_empty(&self) -> bool {
-        self.journal.end().offset == 0 && self.layers.frozen.is_none()
+        self.journal.end().offset == 0
+            && self.layers.frozen.is_none()
+            && self.unwritten.commits == 0
     }
 
     /// Reads the journal after a crash, when nobody else has the store open.
@@ -92,6 +118,7 @@ impl Tail {
         if published <= self.journal.written() {
             return Ok(Followed::Reached);
         }
+        self.version += 1;
         let Tail { journal, layers, checkpointed, revision, .. } = self;
         let mut take = |event: Event<'_>| layers.take(event, *checkpointed, revision);
         let followed = journal.follow(published, &mut take)?;
@@ -106,6 +133,7 @@ impl Tail {
             return Ok(false);
         }
         let checkpointed = engine.checkpoint()?;
+        self.version += 1;
         self.transaction = engine.transaction();
         self.checkpointed = checkpointed;
         if checkpointed.generation < self.journal.end().generation {
@@ -118,9 +146,11 @@ impl Tail {
 
     /// Goes to the beginning of what a checkpoint lacks.
     pub fn restart(&mut self, checkpointed: Checkpointed) {
+        self.version += 1;
         self.checkpointed = checkpointed;
         self.journal.restart(checkpointed);
         self.layers = Layers::default();
+        self.unwritten = Unwritten::default();
         self.ends.clear();
     }
 
@@ -130,25 +160,38 @@ impl Tail {
         self.hold = None;
     }
 
-    /// Appends a commit to the journal's buffer and stages it.
-    pub fn append(
+    /// Stages a commit, for which there is room in the journal then.
+    pub fn stage(
         &mut self,
-        entry: Entry<'_>,
+        revision: Revision,
+        commit_id: u128,
         changes: Vec<(StagedKey, Staged)>,
-        synced: Position,
     ) -> Result<()> {
-        self.body.clear();
-        changes::encode(&changes, &mut self.body);
-        self.journal.append(&Entry { body: &self.body, ..entry }, synced)?;
-        for (key, staged) in changes {
-            self.layers.stage(key, staged);
+        let len = self.unwritten.len + changes::encoded_len(&changes);
+        self.journal.reserve(len)?;
+        for (key, staged) in &changes {
+            self.layers.stage(Arc::clone(key), staged.clone());
         }
-        while self.ends.front().is_some_and(|(_, end)| *end <= synced) {
-            self.ends.pop_front();
+        self.version += 1;
+        let unwritten = &mut self.unwritten;
+        if unwritten.commits == 0 {
+            unwritten.first = revision;
         }
-        self.ends.push_back((entry.revision, self.journal.end()));
-        self.revision = entry.revision;
+        unwritten.changes.extend(changes);
+        (unwritten.len, unwritten.last, unwritten.last_id) = (len, revision, commit_id);
+        unwritten.commits += 1;
+        self.revision = revision;
         Ok(())
+    }
+
+    /// Bytes of the commits that are not in the journal.
+    pub fn unwritten_len(&self) -> usize {
+        self.unwritten.len
+    }
+
+    /// Whether a revision is not in the journal.
+    pub fn lacks(&self, revision: Revision) -> bool {
+        self.unwritten.commits > 0 && self.unwritten.first <= revision
     }
 
     /// Begins the next generation. The one before the present one must be in the checkpoint.
@@ -164,12 +207,29 @@ impl Tail {
         self.layers.checkpoint(upto);
     }
 
-    /// Hands what is buffered to the system and tells the other processes.
-    pub fn write(&mut self, shared: &Shared) -> Result<()> {
-        if self.journal.buffered_len() > 0 {
-            self.journal.write()?;
-            shared.publish(self.journal.end());
+    /// Hands the commits that are not in the journal to the system, as one record, and tells the
+    /// other processes; `synced` is a position known to be synced.
+    pub fn write(&mut self, shared: &Shared, synced: Position) -> Result<()> {
+        let unwritten = &mut self.unwritten;
+        if unwritten.commits == 0 {
+            return Ok(());
         }
+        if unwritten.commits > 1 {
+            changes::dedup(&mut unwritten.changes);
+        }
+        self.body.clear();
+        changes::encode(&unwritten.changes, &mut self.body);
+        let entry =
+            Entry { revision: unwritten.last, commit_id: unwritten.last_id, body: &self.body };
+        self.journal.append(&entry, synced)?;
+        self.journal.write()?;
+        while self.ends.front().is_some_and(|(_, end)| *end <= synced) {
+            self.ends.pop_front();
+        }
+        self.ends.push_back((unwritten.first, self.journal.end()));
+        unwritten.changes.clear();
+        (unwritten.len, unwritten.commits) = (0, 0);
+        shared.publish(self.journal.end());
         Ok(())
     }
 
@@ -183,7 +243,11 @@ impl Tail {
     /// The first revision that is not known to be durable.
     pub fn first_behind(&self, synced: Position) -> Revision {
         let behind = self.ends.iter().find(|(_, end)| *end > synced);
-        behind.map_or(Revision::MAX, |(revision, _)| *revision)
+        match behind {
+            Some((revision, _)) => *revision,
+            None if self.unwritten.commits > 0 => self.unwritten.first,
+            None => Revision::MAX,
+        }
     }
 
     /// The error for published records that are neither in the journal nor in the engine.
