@@ -3,6 +3,7 @@
 //! Reading never makes a store; only the verbs that put data into one do.
 
 use clap::{Args, ValueEnum};
+use spinney::backends::json::Take;
 use spinney::{Durability, OpenOptions, Result, Snapshot, Store};
 
 use crate::message;
@@ -10,7 +11,7 @@ use crate::message;
 /// Options before or after any verb.
 #[derive(Args)]
 pub struct Global {
-    /// The store: a directory, `lmdb:DIR` or `memory:`
+    /// The store: a directory, `lmdb:DIR`, `json:FILE` or `memory:`
     #[arg(
         long,
         global = true,
@@ -31,6 +32,19 @@ pub struct Write {
     /// What the change survives when the command returns
     #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
     pub durability: Level,
+
+    /// Which one to take of a `json:` file that was edited and commits that it lacks
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub take: Option<Which>,
+}
+
+/// What to do with a JSON file that was edited while its journal has commits that it lacks.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Which {
+    /// The file; the journal is kept under another name
+    File,
+    /// The journal, too: its commits are made again on the file
+    Journal,
 }
 
 /// What a change survives.
@@ -58,12 +72,12 @@ impl Global {
 
     /// A store that exists, to change what it holds.
     pub fn open_to_change(&self, write: &Write) -> Result<Store> {
-        OpenOptions::new().create(false).durability(write.level()).open(&self.store)
+        write.options().create(false).open(&self.store)
     }
 
     /// A store to put data into, made if there is none.
     pub fn open_or_create(&self, write: &Write) -> Result<Store> {
-        OpenOptions::new().durability(write.level()).open(&self.store)
+        write.options().open(&self.store)
     }
 
     /// Tells the user something that is not data.
@@ -75,6 +89,14 @@ impl Global {
 }
 
 impl Write {
+    fn options(&self) -> OpenOptions {
+        let take = self.take.map(|which| match which {
+            Which::File => Take::File,
+            Which::Journal => Take::Journal,
+        });
+        OpenOptions::new().durability(self.level()).take(take)
+    }
+
     /// As the library calls it.
     pub fn level(&self) -> Durability {
         match self.durability {

@@ -36,6 +36,7 @@ impl<A: Backend, B: Backend> Mirror<A, B> {
             key_len_max: left.key_len_max.min(right.key_len_max),
             commit_len_max: left.commit_len_max.min(right.commit_len_max),
             push_wait: left.push_wait && right.push_wait,
+            keeps_diffs: left.keeps_diffs || right.keeps_diffs,
         };
         Mirror { first, second, capabilities }
     }

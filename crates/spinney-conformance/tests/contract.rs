@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use spinney::backends::json::{self, Json};
 use spinney::backends::lmdb::{Lmdb, Options};
 use spinney_conformance::contract::{commit, contract};
 use spinney_conformance::fault::{self, Fault};
@@ -25,6 +26,14 @@ impl Stores {
         self.0.borrow_mut().push(folder);
         lmdb
     }
+
+    fn json(&self) -> impl Backend + use<> {
+        let folder = folder::temporary();
+        let options = json::Options { create: true, ..json::Options::default() };
+        let json = Json::open(&folder.path().join("store.json"), options).expect("a new store");
+        self.0.borrow_mut().push(folder);
+        json
+    }
 }
 
 #[test]
@@ -41,6 +50,18 @@ fn memory_of_other_sizes() {
 fn lmdb() {
     let stores = Stores::default();
     contract(&|| Box::new(stores.lmdb()));
+}
+
+#[test]
+fn json() {
+    let stores = Stores::default();
+    contract(&|| Box::new(stores.json()));
+}
+
+#[test]
+fn strict_mirror_of_memory_and_json() {
+    let stores = Stores::default();
+    contract(&|| Box::new(Strict::new(Mirror::new(Memory::new(), stores.json()))));
 }
 
 #[test]

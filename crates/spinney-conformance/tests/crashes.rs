@@ -22,6 +22,18 @@ fn open(dir: &Path) -> Store {
     spinney::open(&format!("lmdb:{}", dir.display())).expect("the store opens")
 }
 
+fn open_json(file: &Path) -> Store {
+    spinney::open(&format!("json:{}", file.display())).expect("the file opens")
+}
+
+/// Replaces the file again and again, so that a kill meets that, too.
+fn print_for_ever(store: &Store) {
+    loop {
+        store.checkpoint().expect("prints");
+        thread::sleep(Duration::from_micros(fastrand::u64(..100_000)));
+    }
+}
+
 fn child_command(role: &str, dir: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("the test binary"));
     command.args(["child", "--exact", "--nocapture", "--test-threads=1"]);
@@ -54,6 +66,12 @@ fn child() {
     let dir = PathBuf::from(dir);
     match role.as_str() {
         "write" => write_for_ever(&open(&dir)),
+        "write json" => {
+            let store = open_json(&dir);
+            let other = store.clone();
+            thread::spawn(move || print_for_ever(&other));
+            write_for_ever(&store)
+        }
         "read" => read_for_ever(&open(&dir)),
         "count durable" => count(&open(&dir), Durability::Durable),
         "count none" => count(&open(&dir), Durability::None),
@@ -298,6 +316,56 @@ fn killed_members_of_a_group_lose_nothing_that_was_answered() {
     });
     println!("{kills} kills, {last_sum} commits");
     assert!(last_sum > kills as u64, "the members hardly wrote");
+}
+
+/// Opening to write replaces the file and takes the journal away, so most kills are only looked at:
+/// then the next writer goes on with the journal as the kill has left it.
+#[test]
+fn a_killed_writer_of_a_json_file_loses_nothing_that_was_answered() {
+    let folder = folder::temporary();
+    let file = folder.path().join("store.json");
+    drop(open_json(&file));
+    let model = spinney::open("memory:").expect("a model");
+    timed("kills of the writer of a JSON file", || {
+        for kill in 0..KILLS {
+            let mut writer = start("write json", &file);
+            let mut words = said(&mut writer);
+            assert_eq!(words.next().as_deref(), Some("0 0"));
+            let (said, heard) = std::sync::mpsc::channel();
+            let listener = thread::spawn(move || words.for_each(|words| drop(said.send(words))));
+            // Now and then long enough for the largest change, however slow this machine is.
+            let first =
+                kill.is_multiple_of(16).then(|| heard.recv_timeout(Duration::from_secs(20)));
+            thread::sleep(Duration::from_micros(20_000 + kill * 7_919 % 60_000));
+            writer.kill().expect("kill");
+            writer.wait().expect("wait");
+            listener.join().expect("the listener");
+            let last = heard.iter().last().or(first.and_then(Result::ok));
+            let answered: u64 = last.map_or(0, |words| {
+                words.split(' ').next().and_then(|n| n.parse().ok()).expect("a number")
+            });
+            spinney::formats::parse(&std::fs::read_to_string(&file).expect("it reads"))
+                .expect("the file is whole");
+            let store = match kill % 8 {
+                0 => open_json(&file),
+                _ => spinney::OpenOptions::new()
+                    .read_only(true)
+                    .open(&format!("json:{}", file.display()))
+                    .expect("the file opens"),
+            };
+            let n = number_at(&store, "/count/n");
+            assert!(n >= answered, "kill {kill}: {answered} was answered, {n} is left");
+            for n in number_at(&model, "/count/n") + 1..=n {
+                model.write(|tx| change(tx, n)).expect("the model follows");
+            }
+            assert_eq!(number_at(&model, "/count/n"), n, "kill {kill}: the store went back");
+            assert!(text(&store) == text(&model), "kill {kill}: differs after change {n}");
+            assert!(store.read().and_then(|snapshot| snapshot.check()).expect("checks").is_sound());
+        }
+    });
+    let changes = number_at(&model, "/count/n");
+    println!("{KILLS} kills, {changes} changes");
+    assert!(changes > KILLS, "the writer hardly wrote");
 }
 
 // Sharing between processes.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use spinney::backends::json::{self, Json};
 use spinney::backends::lmdb::{Lmdb, Options};
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{History, run};
@@ -49,6 +50,15 @@ fn lmdb(folder: &tempfile::TempDir) -> Arc<Lmdb> {
     Lmdb::open(&folder.path().join(name), options).expect("a new store")
 }
 
+fn json_in(folder: &tempfile::TempDir, name: &str) -> Arc<Json> {
+    let options = json::Options { create: true, ..json::Options::default() };
+    Json::open(&folder.path().join(name), options).expect("a JSON file")
+}
+
+fn json(folder: &tempfile::TempDir) -> Arc<Json> {
+    json_in(folder, &format!("{}.json", fastrand::u64(..)))
+}
+
 #[test]
 fn memory() {
     follow("memory", 400, &|| Arc::new(Memory::new()));
@@ -63,6 +73,19 @@ fn memory_with_tiny_pages() {
 fn engine() {
     let folder = folder::temporary();
     follow("LMDB", 150, &|| lmdb(&folder));
+}
+
+#[test]
+fn json_file() {
+    let folder = folder::temporary();
+    follow("a JSON file", 60, &|| json(&folder));
+}
+
+#[test]
+fn mirror_of_memory_and_json() {
+    let folder = folder::temporary();
+    let mirror = || Arc::new(Strict::new(Mirror::new(Memory::new(), json(&folder))));
+    follow("a mirror of memory and a JSON file", 40, &|| mirror());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use spinney::backends::json::{self, Json};
 use spinney::backends::lmdb::{Lmdb, Options};
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::strict::Strict;
@@ -22,6 +23,15 @@ impl Stores {
         let lmdb = Lmdb::open(&folder.path().join("store"), options).expect("a new store");
         self.0.borrow_mut().push(folder);
         lmdb
+    }
+
+    /// A JSON file whose members are the trees.
+    fn json(&self) -> Arc<Json> {
+        let folder = folder::temporary();
+        let options = json::Options { create: true, ..json::Options::default() };
+        let json = Json::open(&folder.path().join("store.json"), options).expect("a new store");
+        self.0.borrow_mut().push(folder);
+        json
     }
 }
 
@@ -52,6 +62,12 @@ fn mirror_of_memory_and_lmdb() {
     let stores = Stores::default();
     let mirror = || Arc::new(Strict::new(Mirror::new(Memory::new(), stores.lmdb())));
     timed("suite on a mirror of memory and LMDB", || suite(&|| mirror()));
+}
+
+#[test]
+fn json() {
+    let stores = Stores::default();
+    timed("suite on a JSON file", || suite(&|| stores.json()));
 }
 
 /// `SPINNEY_TEST_KEYS=10000` runs it with as many.

@@ -37,6 +37,9 @@ pub struct Capabilities {
     pub commit_len_max: usize,
     /// [`Backend::wait`] is told of commits instead of polling for them.
     pub push_wait: bool,
+    /// What outlives the process are the diffs of batches and not their records, so a batch's diff
+    /// holds what it adds and no reference to records (see [`crate::diff::Diff::contained`]).
+    pub keeps_diffs: bool,
 }
 
 /// Which way a range is read.
@@ -121,7 +124,8 @@ pub struct Batch {
     pub commit_id: u128,
     /// Puts, deletes and range deletes. Later ones win.
     pub changes: Vec<Change>,
-    /// The encoded diff, opaque to adapters; empty for maintenance.
+    /// The encoded diff, opaque to adapters; empty for maintenance. With
+    /// [`Capabilities::keeps_diffs`] it can be applied without the records.
     pub diff: Arc<[u8]>,
 }
 

@@ -1,5 +1,6 @@
 //! Diffs that contain what they refer to, so that they apply anywhere.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::diff::{Diff, Op, What};
@@ -8,6 +9,7 @@ use crate::inline::{Frames, Visited};
 use crate::key::Key;
 use crate::node;
 use crate::page::{self, Entry};
+use crate::reclaim::references;
 use crate::view::{Slot, View};
 use crate::visit::{Container, Scalar, Visitor};
 
@@ -32,6 +34,30 @@ impl Diff {
             ops.push(Op { old, new, ..op.clone() });
         }
         Ok(Diff { ops })
+    }
+
+    /// The same diff with every new container and long value taken in, as it is read from `after`.
+    /// It applies anywhere; what it replaces may stay a reference, so it cannot be inverted.
+    ///
+    /// # Errors
+    /// As [`Diff::expand`].
+    ///
+    /// # Complexity
+    /// That of what is new; nothing is copied when nothing refers to records.
+    pub fn contained(&self, after: &View<'_>) -> Result<Cow<'_, Diff>> {
+        let mut contained = Cow::Borrowed(self);
+        for (index, op) in self.ops.iter().enumerate() {
+            let (What::Node, Some(new)) = (op.what, &op.new) else { continue };
+            let mut refers = false;
+            references(new, |_| refers = true)
+                .ok_or_else(|| Error::corrupted("a node in a diff does not read"))?;
+            if refers {
+                let mut builder = ContainedBuilder::default();
+                after.walk(&Slot::owned(op.tree, new), &mut builder)?;
+                contained.to_mut().ops[index].new = Some(builder.finish());
+            }
+        }
+        Ok(contained)
     }
 }
 

@@ -10,8 +10,9 @@ use crate::backend::{
     Backend, Batch, Capabilities, Change, Direction, Outcome, Revision, Snapshot, WriteGuard,
 };
 use crate::error::Result;
-use crate::layout;
+use crate::layout::{self, RecordKind};
 use crate::overlay::{Nothing, Overlay, StagedKey};
+use crate::record::Head;
 
 /// Bytes of a page that fit LMDB best; the same here, so that the same paths are taken.
 pub const PAGE_SIZE: usize = 4_080;
@@ -51,11 +52,36 @@ impl Memory {
                 key_len_max,
                 commit_len_max,
                 push_wait: true,
+                keeps_diffs: false,
             },
             writer: Mutex::new(()),
             state: Mutex::new(Overlay::default()),
             committed: Condvar::new(),
         }
+    }
+
+    /// The same store with the capability that it keeps diffs, for a backend that stands on it.
+    pub fn keeping_diffs(mut self) -> Self {
+        self.capabilities.keeps_diffs = true;
+        self
+    }
+
+    /// Says which revision the state is, for a store that was put together from elsewhere. The change
+    /// log begins anew.
+    ///
+    /// # Errors
+    /// `Corrupted` when the head is damaged.
+    pub fn renumber(&self, revision: Revision) -> Result<()> {
+        let mut state = self.state();
+        let head = Head::load(&state.clone().over(Nothing), 0)?.unwrap_or_default();
+        let log = |id| Box::from(layout::prefix(0, RecordKind::Log, id));
+        let record = Head { revision, ..head }.encode(0);
+        let changes = vec![
+            Change::DeleteRange(log(0), log(u64::MAX)),
+            Change::Put(Arc::from(&layout::head_key(0)[..]), record.into()),
+        ];
+        *state = applied(state.clone(), changes);
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, Overlay> {

@@ -10,13 +10,14 @@ use spinney_core::path;
 use spinney_core::record::Head;
 use spinney_core::value::ValueBuilder;
 use spinney_core::view::{Cursor, Slot, View, Waypoint};
-use spinney_core::{Container, Error, ErrorKind, Key, Result, Scalar, Value, Visitor};
+use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
 
 /// One consistent state of a store; it stays as it is while others write.
 pub struct Snapshot {
     snapshot: Box<dyn backend::Snapshot>,
     key_len_max: usize,
     recent: Arc<Recent>,
+    base_path: Path,
 }
 
 /// The container in pages that the last read of a store led through.
@@ -101,10 +102,25 @@ impl Snapshot {
         key_len_max: usize,
         recent: Arc<Recent>,
     ) -> Snapshot {
-        Snapshot { snapshot, key_len_max, recent }
+        Snapshot { snapshot, key_len_max, recent, base_path: Path::root() }
     }
 
-    /// The nodes of this state.
+    /// Says which node paths begin at; the default is the store's root.
+    pub fn with_base_path(mut self, base_path: Path) -> Snapshot {
+        self.base_path = base_path;
+        self
+    }
+
+    /// The node at a path; `None` when there is none.
+    fn resolve(&self, path: &str) -> Result<Option<Slot<'_>>> {
+        if self.base_path.is_empty() {
+            return self.resolve_whole(path);
+        }
+        path::check(path)?;
+        self.resolve_whole(&[&self.base_path, path].concat())
+    }
+
+    /// The nodes of this state, from the store's root.
     pub fn view(&self) -> View<'_> {
         View { snapshot: &*self.snapshot, key_len_max: self.key_len_max }
     }
@@ -117,8 +133,8 @@ impl Snapshot {
         Ok(Head::load(&*self.snapshot, 0)?.map_or(0, |head| head.revision))
     }
 
-    /// The node at a path; `None` when there is none.
-    fn resolve(&self, path: &str) -> Result<Option<Slot<'_>>> {
+    /// The node at a path from the store's root; `None` when there is none.
+    fn resolve_whole(&self, path: &str) -> Result<Option<Slot<'_>>> {
         let view = self.view();
         let Some(version) = self.snapshot.version() else { return view.resolve(path) };
         path::check(path)?;

@@ -12,6 +12,8 @@ use spinney_core::scratch::{MemoryScratch, Scratch};
 use spinney_core::transaction::Transaction;
 use spinney_core::{Error, ErrorKind, Memory, Result};
 
+#[cfg(feature = "json")]
+use crate::backends::json::Take;
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
 use crate::snapshot::{Recent, Snapshot};
@@ -39,11 +41,19 @@ pub struct OpenOptions {
     create: bool,
     read_only: bool,
     durability: Durability,
+    #[cfg(feature = "json")]
+    take: Option<Take>,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { create: true, read_only: false, durability: Durability::default() }
+        OpenOptions {
+            create: true,
+            read_only: false,
+            durability: Durability::default(),
+            #[cfg(feature = "json")]
+            take: None,
+        }
     }
 }
 
@@ -71,7 +81,17 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a store: `lmdb:DIR`, `memory:`, or just a directory, which is LMDB.
+    /// What to do with a `json:` file that was edited while its journal has commits that it lacks
+    /// (default: refuse to open it).
+    #[cfg(feature = "json")]
+    pub fn take(mut self, take: Option<Take>) -> OpenOptions {
+        self.take = take;
+        self
+    }
+
+    /// Opens a store: `lmdb:DIR`, `json:FILE`, `memory:`, or just a directory, which is LMDB.
+    ///
+    /// A `json:` file is one tree, and paths begin at its root, whatever that is.
     ///
     /// # Errors
     /// `InvalidInput` for an unknown scheme or a directory that is no store; `NotFound` when it does
@@ -89,8 +109,9 @@ impl OpenOptions {
                 "`{url}`: a store in memory has no name; write `memory:`"
             ))),
             "lmdb" => self.open_lmdb(Path::new(rest)),
+            "json" => self.open_json(Path::new(rest)),
             _ => Err(Error::invalid_input(format!(
-                "`{url}`: unknown kind of store `{scheme}`; write `lmdb:DIR` or `memory:`"
+                "`{url}`: unknown kind of store `{scheme}`; write `lmdb:DIR`, `json:FILE` or `memory:`"
             ))),
         }
     }
@@ -113,8 +134,38 @@ impl OpenOptions {
         Err(Error::unsupported("this build has no LMDB; build it with the feature `lmdb`"))
     }
 
+    #[cfg(feature = "json")]
+    fn open_json(&self, file: &Path) -> Result<Store> {
+        use crate::backends::json::{DOCUMENT, Json, Options};
+        if file.as_os_str().is_empty() {
+            return Err(Error::invalid_input("`json:` needs a file; write `json:FILE`"));
+        }
+        let base_path = spinney_core::Path::parse(DOCUMENT)?;
+        let options = Options {
+            create: self.create && !self.read_only,
+            read_only: self.read_only,
+            take: self.take,
+            base_path: base_path.clone(),
+        };
+        Ok(self.based(Json::open(file, options)?, None, base_path))
+    }
+
+    #[cfg(not(feature = "json"))]
+    fn open_json(&self, _file: &Path) -> Result<Store> {
+        Err(Error::unsupported("this build has no JSON files; build it with the feature `json`"))
+    }
+
     /// A store over a backend of the caller's; imports that do not fit in memory go to `scratch_dir`.
     pub fn over(&self, backend: Arc<dyn Backend>, scratch_dir: Option<PathBuf>) -> Store {
+        self.based(backend, scratch_dir, spinney_core::Path::root())
+    }
+
+    fn based(
+        &self,
+        backend: Arc<dyn Backend>,
+        scratch_dir: Option<PathBuf>,
+        base_path: spinney_core::Path,
+    ) -> Store {
         Store {
             shared: Arc::new(Shared {
                 backend,
@@ -122,6 +173,7 @@ impl OpenOptions {
                 durability: self.durability,
                 scratch_dir,
                 recent: Arc::default(),
+                base_path,
                 process: fastrand::u64(..),
                 commits: AtomicU64::new(0),
             }),
@@ -133,7 +185,8 @@ fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte == b'+'
 }
 
-/// Opens a store, making it when it does not exist: `lmdb:DIR`, `memory:`, or just a directory.
+/// Opens a store, making it when it does not exist: `lmdb:DIR`, `json:FILE`, `memory:`, or just a
+/// directory, which is LMDB.
 ///
 /// # Errors
 /// As [`OpenOptions::open`].
@@ -148,6 +201,8 @@ struct Shared {
     durability: Durability,
     scratch_dir: Option<PathBuf>,
     recent: Arc<Recent>,
+    /// Where the paths of users begin.
+    base_path: spinney_core::Path,
     process: u64,
     commits: AtomicU64,
 }
@@ -179,7 +234,8 @@ impl Store {
     pub fn read(&self) -> Result<Snapshot> {
         let key_len_max = self.shared.backend.capabilities().key_len_max;
         let recent = Arc::clone(&self.shared.recent);
-        Ok(Snapshot::new(self.shared.backend.snapshot()?, key_len_max, recent))
+        let snapshot = Snapshot::new(self.shared.backend.snapshot()?, key_len_max, recent);
+        Ok(snapshot.with_base_path(self.shared.base_path.clone()))
     }
 
     /// Makes a change: all of it or, on any error, nothing. The closure runs again when another
@@ -210,16 +266,21 @@ impl Store {
     ) -> Result<Committed<T>> {
         let shared = &*self.shared;
         let new_scratch = || shared.new_scratch();
+        let base_len = spinney_core::path::segments(&shared.base_path).count();
         for conflicts in 0..CONFLICTS_MAX {
             let guard = shared.backend.write_guard(conflicts)?;
             let mut transaction = Transaction::begin(&*shared.backend)?;
             transaction.set_scratch(&new_scratch);
+            transaction.set_base_path(shared.base_path.clone());
             let value = edit(&mut transaction)?;
-            let commit = match transaction.commit(shared.commit_id()) {
+            let mut commit = match transaction.commit(shared.commit_id()) {
                 Err(error) if error.kind() == ErrorKind::Conflict => continue,
                 committed => committed?,
             };
             drop(guard);
+            for op in &mut commit.diff.ops {
+                op.path.drain(..base_len);
+            }
             if !commit.diff.is_empty() {
                 match durability {
                     Durability::Durable => shared.backend.sync(commit.revision)?,

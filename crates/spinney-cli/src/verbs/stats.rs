@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use spinney::{NodeKind, Path, Result};
+use spinney::{Member, NodeKind, Path, Result};
 
 use crate::global::Global;
 use crate::message::one_line;
@@ -27,7 +27,7 @@ impl Stats {
         ];
         facts.extend(store.stats()?);
         let mut trees = Vec::new();
-        snapshot.list_with("", None, None, &mut |member| {
+        let mut add = |member: Member| {
             let mut path = Path::root();
             path.push(&member.segment);
             let members = match member.kind {
@@ -37,7 +37,11 @@ impl Stats {
             let members = members.map(|count| count.to_string());
             trees.push((one_line(&path), member.kind.name(), members.unwrap_or_default()));
             Ok(())
-        })?;
+        };
+        // The root of a JSON file need not be a map of trees.
+        if snapshot.kind("")? == Some(NodeKind::Map) {
+            snapshot.list_with("", None, None, &mut add)?;
+        }
         facts.insert(2, ("trees".to_owned(), trees.len().to_string()));
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let mut out = stdout();

@@ -21,7 +21,7 @@ pub struct Checkpoint {}
 
 impl Checkpoint {
     pub fn run(self, global: &Global) -> Result<()> {
-        global.open_to_change(&Write { durability: Level::Durable })?.checkpoint()
+        global.open_to_change(&Write { durability: Level::Durable, take: None })?.checkpoint()
     }
 }
 
@@ -38,7 +38,7 @@ pub struct Compact {}
 
 impl Compact {
     pub fn run(self, global: &Global) -> Result<()> {
-        let store = global.open_to_change(&Write { durability: Level::Durable })?;
+        let store = global.open_to_change(&Write { durability: Level::Durable, take: None })?;
         let bar = progress::activity("compacting", global.quiet);
         let compacted = store.reclaim().and_then(|records| Ok((records, store.compact()?)));
         bar.finish_and_clear();

@@ -7,6 +7,13 @@ use crate::path::{self};
 
 use super::{Existing, Transaction};
 
+/// Whether the elements of lists have the ids that a diff names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ids {
+    Same,
+    Other,
+}
+
 impl Transaction<'_> {
     /// Applies the operations of a diff whose containers are not held by reference (see
     /// [`crate::expand`]).
@@ -14,15 +21,33 @@ impl Transaction<'_> {
     /// # Errors
     /// `Conflict` when the state is not the one that an operation expects.
     pub fn apply(&mut self, diff: &Diff) -> Result<()> {
+        self.apply_with(diff, Ids::Same)
+    }
+
+    /// As [`Transaction::apply`] on a tree whose lists hold the same elements under other ids:
+    /// elements are found by their positions, and get new ids.
+    ///
+    /// # Errors
+    /// As [`Transaction::apply`].
+    pub fn apply_by_position(&mut self, diff: &Diff) -> Result<()> {
+        self.apply_with(diff, Ids::Other)
+    }
+
+    fn apply_with(&mut self, diff: &Diff, ids: Ids) -> Result<()> {
         for op in &diff.ops {
-            let path = op.pointer();
+            let path = self.below_base(&op.pointer()).into_owned();
             let applied = match (&op.what, &op.new, op.path.last()) {
                 (What::Meta, Some(meta), _) => self.replace_meta(&path, meta),
                 (What::Meta, None, _) => self.replace_meta(&path, &[]),
                 (What::Node, _, Some(Step::Element { id, position }))
-                    if op.old.is_some() && self.element_id(&path, *position)? != Some(*id) =>
+                    if op.old.is_some()
+                        && ids == Ids::Same
+                        && self.element_id(&path, *position)? != Some(*id) =>
                 {
                     Err(Error::conflict(format!("the element {id} is not there")))
+                }
+                (What::Node, None, None) => {
+                    Err(Error::invalid_input("the root cannot be removed; remove its members"))
                 }
                 (What::Node, None, _) => self.try_remove(&path).and_then(|existed| match existed {
                     true => Ok(()),
@@ -31,14 +56,14 @@ impl Transaction<'_> {
                 (What::Node, Some(new), Some(Step::Element { id, position }))
                     if op.old.is_none() =>
                 {
-                    self.apply_insert(&path, *position, *id, new)
+                    self.apply_insert(&path, *position, Some(*id).filter(|_| ids == Ids::Same), new)
                 }
                 (What::Node, Some(new), _) => {
                     let new = crate::expand::Contained(new);
                     self.try_set(&path, Existing::Any, |visitor| new.visit(visitor))
                 }
             };
-            applied.map_err(|error| error.at(format_args!("apply a diff at {path}")))?;
+            applied.map_err(|error| error.at(format_args!("apply a diff at {}", op.pointer())))?;
         }
         Ok(())
     }
@@ -54,7 +79,13 @@ impl Transaction<'_> {
         }
     }
 
-    fn apply_insert(&mut self, path: &str, position: u64, id: u64, new: &[u8]) -> Result<()> {
+    fn apply_insert(
+        &mut self,
+        path: &str,
+        position: u64,
+        id: Option<u64>,
+        new: &[u8],
+    ) -> Result<()> {
         let (parent, _) = path::split_last(path).expect("an element has a list");
         let Some(parent) = self.open_existing(parent)? else {
             return Err(Error::conflict("the list does not exist"));
@@ -65,6 +96,6 @@ impl Transaction<'_> {
             crate::expand::Contained(new).visit(&mut build)?;
             build.finish()?
         };
-        self.put_element(parent, position, Some(id), Edit::Set(encoded))
+        self.put_element(parent, position, id, Edit::Set(encoded))
     }
 }

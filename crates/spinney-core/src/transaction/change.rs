@@ -46,7 +46,7 @@ impl Transaction<'_> {
         existing: Existing,
         source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
     ) -> Result<()> {
-        let set = self.try_set(path, existing, source);
+        let set = self.checked(path).and_then(|path| self.try_set(&path, existing, source));
         self.or_unmake(set).map_err(|error| match error.kind() {
             // The source's own errors say where they are; the path is said once, for all others.
             crate::ErrorKind::InvalidInput if path.is_empty() => error,
@@ -60,7 +60,6 @@ impl Transaction<'_> {
         existing: Existing,
         source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
     ) -> Result<()> {
-        path::check(path)?;
         let Some((parent, last)) = path::split_last(path) else {
             return self.set_root(source);
         };
@@ -120,14 +119,13 @@ impl Transaction<'_> {
     /// # Complexity
     /// As one changed leaf, however much is below: what it held is reclaimed later, in steps.
     pub fn remove(&mut self, path: &str) -> Result<bool> {
-        self.try_remove(path).map_err(|error| error.at(format_args!("remove {}", Display(path))))
+        self.checked_member(path, "the root cannot be removed; remove its members")
+            .and_then(|path| self.try_remove(&path))
+            .map_err(|error| error.at(format_args!("remove {}", Display(path))))
     }
 
     pub(super) fn try_remove(&mut self, path: &str) -> Result<bool> {
-        path::check(path)?;
-        let Some((parent, last)) = path::split_last(path) else {
-            return Err(Error::invalid_input("the root cannot be removed; remove its members"));
-        };
+        let (parent, last) = path::split_last(path).expect("the root is not removed");
         let Some(parent) = self.open_existing(parent)? else { return Ok(false) };
         if let Child::Absent = self.child(parent, &last)? {
             return Ok(false);
@@ -156,10 +154,9 @@ impl Transaction<'_> {
     /// O(log n).
     pub fn insert(&mut self, path: &str, value: &Value) -> Result<()> {
         let inserted = (|| {
-            path::check(path)?;
-            let Some((parent, last)) = path::split_last(path) else {
-                return Err(Error::invalid_input("the root is no list"));
-            };
+            let whole =
+                self.checked_member(path, "the root is no element; name a position in it")?;
+            let (parent, last) = path::split_last(&whole).expect("an element has a list");
             let Some(parent) = self.open_existing(parent)? else {
                 return Err(Error::not_found("the list does not exist; set it to `[]` first"));
             };
@@ -187,21 +184,20 @@ impl Transaction<'_> {
     /// # Complexity
     /// O(log n) within a tree; O(size) to another tree, or to a deeper place, whose depth is checked.
     pub fn mv(&mut self, from: &str, to: &str) -> Result<()> {
-        let moved = self.try_move(from, to);
+        let moved = self
+            .checked_member(from, "the root cannot be moved")
+            .and_then(|from| {
+                Ok((from, self.checked_member(to, "nothing can be moved onto the root")?))
+            })
+            .and_then(|(from, to)| self.try_move(&from, &to));
         self.or_unmake(moved)
             .map_err(|error| error.at(format_args!("move {} to {}", Display(from), Display(to))))
     }
 
     pub(super) fn try_move(&mut self, from: &str, to: &str) -> Result<()> {
-        path::check(from)?;
-        path::check(to)?;
-        let Some((from_parent, from_last)) = path::split_last(from) else {
-            return Err(Error::invalid_input("the root cannot be moved"));
-        };
-        let Some((to_parent, to_last)) = path::split_last(to) else {
-            return Err(Error::invalid_input("nothing can be moved onto the root"));
-        };
-        if !self.exists(from)? {
+        let (from_parent, from_last) = path::split_last(from).expect("it is not the root");
+        let (to_parent, to_last) = path::split_last(to).expect("it is not the root");
+        if !self.exists_at(from)? {
             return Err(Error::not_found("there is nothing to move"));
         }
         if from == to {
@@ -213,7 +209,7 @@ impl Transaction<'_> {
         let tree_of = |path: &str| path[1..].split('/').next().map(str::to_owned);
         let whole_trees = (from_parent.is_empty(), to_parent.is_empty());
         match whole_trees {
-            (true, true) if self.exists(to)? => {
+            (true, true) if self.exists_at(to)? => {
                 return Err(Error::already_exists("a tree is there already; remove it first"));
             }
             (true, true) => return self.rename_tree(&from_last, &to_last),
@@ -229,7 +225,7 @@ impl Transaction<'_> {
         }
         let (from_depth, to_depth) = (path::segments(from).count(), path::segments(to).count());
         if to_depth > from_depth {
-            self.visit(from, &mut DepthCheck { depth: to_depth - 1 })?;
+            self.visit_at(from, &mut DepthCheck { depth: to_depth - 1 })?;
         }
         let source = self.open_existing(from_parent)?.expect("what is moved has a parent");
         let same_list =
@@ -285,20 +281,21 @@ impl Transaction<'_> {
     /// # Complexity
     /// O(size of what is copied).
     pub fn copy(&mut self, from: &str, to: &str) -> Result<()> {
-        let copied = self.try_copy(from, to);
+        let copied = self
+            .checked(from)
+            .and_then(|from| {
+                Ok((from, self.checked_member(to, "nothing can be copied onto the root")?))
+            })
+            .and_then(|(from, to)| self.try_copy(&from, &to));
         self.or_unmake(copied)
             .map_err(|error| error.at(format_args!("copy {} to {}", Display(from), Display(to))))
     }
 
     pub(super) fn try_copy(&mut self, from: &str, to: &str) -> Result<()> {
-        path::check(from)?;
-        if !self.exists(from)? {
+        if !self.exists_at(from)? {
             return Err(Error::not_found("there is nothing to copy"));
         }
-        path::check(to)?;
-        let Some(name) = path::segments(to).next() else {
-            return Err(Error::invalid_input("nothing can be copied onto the root"));
-        };
+        let name = path::segments(to).next().expect("it is not the root");
         // The copy is complete before the way to its place is made, which may lead through `from`.
         let tree = self.tree_to_write(0, &name)?;
         let first_id = self.pending.head(tree)?.next_id;
@@ -354,7 +351,7 @@ impl Transaction<'_> {
         };
         let meta = node::encode_meta(entries.iter().map(|(name, value)| (&**name, &**value)));
         check_meta(&meta)?;
-        self.replace_meta(path, &meta)
+        self.replace_meta(&self.below_base(path), &meta)
     }
 
     /// Replaces the encoded metadata of an existing node.

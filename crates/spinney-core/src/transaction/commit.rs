@@ -4,6 +4,7 @@
 //! Pages come first because a diff refers to large containers by id; nothing refers to the pages
 //! until the batch is committed.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -57,8 +58,13 @@ impl Transaction<'_> {
             self.pending.head(0)?;
         }
         let revision = base + 1;
-        let encoded: Arc<[u8]> = diff.encode().into();
+        let mut encoded: Arc<[u8]> = diff.encode().into();
         self.pending.log(revision, Arc::clone(&encoded), LOG_REVISIONS_MAX);
+        if self.pending.backend().capabilities().keeps_diffs
+            && let Cow::Owned(contained) = diff.contained(&self.pending.view())?
+        {
+            encoded = contained.encode().into();
+        }
         let trees = self.pending.trees();
         let (backend, reclaims) = (self.pending.backend(), self.pending.reclaims());
         let batch = self.pending.into_batch(revision, commit_id, encoded)?;

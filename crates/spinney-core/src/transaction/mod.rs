@@ -10,12 +10,15 @@ mod place;
 mod reading;
 mod root;
 
+use std::borrow::Cow;
+
 use crate::backend::{Backend, Revision, TreeId};
 use crate::build::{Builder, NewScratch};
 use crate::edit::{Edit, Edits};
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key};
 use crate::limits::KEY_LEN_MAX;
+use crate::path::{self, Path};
 use crate::pending::Pending;
 
 pub use commit::{Commit, LOG_REVISIONS_MAX};
@@ -35,6 +38,8 @@ pub struct Transaction<'b> {
     last_parent: Option<String>,
     /// The first map that the current edit made on its way, and what was in its place.
     made: Option<(usize, EncodedKey, Option<Edit>)>,
+    /// The node that paths begin at, as a checked path; empty for the store's root.
+    base_path: Path,
     /// The opened containers from the root to the one that an edit is in, with the position in lists.
     trail: Vec<(usize, Option<u64>)>,
 }
@@ -64,6 +69,7 @@ impl<'b> Transaction<'b> {
             dropped: Vec::new(),
             last_parent: None,
             made: None,
+            base_path: Path::root(),
             trail: Vec::new(),
         })
     }
@@ -71,6 +77,34 @@ impl<'b> Transaction<'b> {
     /// Says where large unsorted containers wait to be merged; the default is memory.
     pub fn set_scratch(&mut self, scratch: &'b NewScratch<'b>) {
         self.scratch = Some(scratch);
+    }
+
+    /// Says which node paths begin at; the default is the store's root. Diffs that are applied begin
+    /// there, too; the one that the commit returns begins at the store's root.
+    pub fn set_base_path(&mut self, base_path: Path) {
+        self.base_path = base_path;
+    }
+
+    /// A user's path as one from the store's root.
+    fn below_base<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        match self.base_path.is_empty() {
+            true => Cow::Borrowed(path),
+            false => Cow::Owned([&self.base_path, path].concat()),
+        }
+    }
+
+    /// As [`Transaction::below_base`], for a path that is not checked.
+    fn checked<'p>(&self, path: &'p str) -> Result<Cow<'p, str>> {
+        path::check(path)?;
+        Ok(self.below_base(path))
+    }
+
+    /// As [`Transaction::checked`]; refuses the base itself with `refusal`.
+    fn checked_member<'p>(&self, path: &'p str, refusal: &str) -> Result<Cow<'p, str>> {
+        match path.is_empty() {
+            true => Err(Error::invalid_input(refusal)),
+            false => self.checked(path),
+        }
     }
 
     /// Replaces the buffers of imports, for tests of what happens beyond their limit.

@@ -3,7 +3,7 @@
 use crate::edit::read::{self, Found};
 use crate::error::{Error, Result};
 use crate::node::{self};
-use crate::path::{self, Display};
+use crate::path::Display;
 use crate::value::{Value, ValueBuilder};
 use crate::visit::Visitor;
 
@@ -11,9 +11,17 @@ use super::Transaction;
 
 impl Transaction<'_> {
     pub(super) fn found(&self, path: &str) -> Result<Option<Found<'_>>> {
-        path::check(path)?;
+        let whole = self.checked(path)?;
+        self.found_at(&whole).map_err(|error| error.at(Display(path)))
+    }
+
+    fn found_at(&self, path: &str) -> Result<Option<Found<'_>>> {
         read::resolve(&self.edits, &self.pending.view(), path)
-            .map_err(|error| error.at(Display(path)))
+    }
+
+    /// Whether there is a node at a checked path from the store's root.
+    pub(super) fn exists_at(&self, path: &str) -> Result<bool> {
+        Ok(self.found_at(path)?.is_some())
     }
 
     /// The value at a path, with the edits so far; `None` when there is none.
@@ -30,7 +38,24 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::get`], and the visitor's.
     pub fn visit(&self, path: &str, visitor: &mut (impl Visitor + ?Sized)) -> Result<bool> {
-        match self.found(path)? {
+        self.visit_found(self.found(path)?, visitor)
+    }
+
+    /// As [`Transaction::visit`], at a checked path from the store's root.
+    pub(super) fn visit_at(
+        &self,
+        path: &str,
+        visitor: &mut (impl Visitor + ?Sized),
+    ) -> Result<bool> {
+        self.visit_found(self.found_at(path)?, visitor)
+    }
+
+    fn visit_found(
+        &self,
+        found: Option<Found<'_>>,
+        visitor: &mut (impl Visitor + ?Sized),
+    ) -> Result<bool> {
+        match found {
             None => Ok(false),
             Some(found) => {
                 read::walk(&self.edits, &self.pending.view(), found, visitor)?;

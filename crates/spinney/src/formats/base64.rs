@@ -15,7 +15,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The bytes that [`encode`] gives `text` for, or `None`.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;
     }

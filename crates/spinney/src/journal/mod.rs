@@ -34,7 +34,7 @@ pub use follow::Followed;
 pub use group::Group;
 pub use record::Entry;
 use record::{Place, START, encode, record_len};
-pub use recover::Recovered;
+pub use recover::{Found, Recovered};
 pub use segments::{Segments, Sizes};
 
 /// A place between two records.

@@ -19,6 +19,15 @@ pub struct Recovered {
     pub cut: Option<Position>,
 }
 
+/// What a file of the journal holds, before anything is known of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The newest generation with a whole record in the file.
+    pub generation: u64,
+    /// What its first record says that it follows; `None` when that record is not whole.
+    pub before: Option<Checkpointed>,
+}
+
 /// A generation's file, read as far as its records are whole.
 struct Scan {
     generation: u64,
@@ -80,6 +89,35 @@ impl Journal {
             );
         }
         Ok(Recovered { end: self.end, cut })
+    }
+
+    /// Looks into both files, for an owner that keeps with its checkpoint no generation but in the
+    /// journal what its checkpoints are; the older generation first.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn found(&self) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        for slot in [0, 1] {
+            let bytes = self.segments.read(slot, 0, self.segments.file_len(slot)?)?;
+            let whole_at = |at: usize| {
+                let rest = &bytes[at..];
+                decode(rest, record::generation(rest)?, at as u64)
+            };
+            let places = (0..bytes.len()).step_by(ALIGNMENT);
+            let first = whole_at(0).filter(|record| record.is_start);
+            let generation = match first {
+                Some(record) => Some(record.place.generation),
+                None => places.filter_map(whole_at).map(|record| record.place.generation).max(),
+            };
+            let before = first.map(|record| Checkpointed {
+                generation: record.place.generation - 1,
+                checksum: record.place.previous,
+            });
+            found.extend(generation.map(|generation| Found { generation, before }));
+        }
+        found.sort_by_key(|found| found.generation);
+        Ok(found)
     }
 
     fn take(&mut self, scan: &Scan, each: &mut Each<'_>) -> Result<()> {

@@ -150,15 +150,34 @@ impl Segments {
 
     /// Removes both files; nobody may use them.
     pub fn remove(&self) -> Result<()> {
+        [0, 1].into_iter().try_for_each(|generation| self.remove_one(generation))
+    }
+
+    /// Removes a generation's file, durably; nobody may use it.
+    pub fn remove_durably(&self, generation: u64) -> Result<()> {
+        self.remove_one(generation)?;
+        self.folder.sync().map_err(|error| self.failed("remove", generation, error))
+    }
+
+    fn remove_one(&self, generation: u64) -> Result<()> {
+        let slot = self.slot(generation);
+        *slot.medium() = None;
+        slot.capacity.store(0, Ordering::Relaxed);
+        self.folder.remove(&slot.name).map_err(|error| self.failed("remove", generation, error))
+    }
+
+    /// Gives both files other names, by a suffix; nobody may use them.
+    pub fn set_aside(&self, suffix: &str) -> Result<()> {
         for generation in [0, 1] {
             let slot = self.slot(generation);
             *slot.medium() = None;
             slot.capacity.store(0, Ordering::Relaxed);
-            self.folder
-                .remove(&slot.name)
-                .map_err(|error| self.failed("remove", generation, error))?;
+            match self.folder.rename(&slot.name, &format!("{}{suffix}", slot.name)) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                renamed => renamed.map_err(|error| self.failed("rename", generation, error))?,
+            }
         }
-        Ok(())
+        self.folder.sync().map_err(|error| self.failed("rename", 0, error))
     }
 
     fn medium(&self, generation: u64) -> Result<Option<Arc<dyn Medium>>> {

@@ -105,6 +105,7 @@ impl Lmdb {
             key_len_max: engine::KEY_LEN_MAX,
             commit_len_max: COMMIT_LEN_MAX,
             push_wait: false,
+            keeps_diffs: false,
         };
         Ok(Arc::new(Lmdb { store, capabilities, read_only: options.read_only }))
     }

@@ -1,0 +1,73 @@
+//! The document as text and as a tree: the only part of this backend, with the rewriting, that knows
+//! trees. It uses them as any user does.
+
+use spinney_core::backend::{Backend, Revision, Snapshot};
+use spinney_core::diff::Diff;
+use spinney_core::transaction::{Existing, Transaction};
+use spinney_core::view::View;
+use spinney_core::{Error, ErrorKind, Memory, Path, Result};
+
+use super::side::{Annotate, Collect, Side};
+use crate::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
+
+/// Where the document lies in the store below.
+#[derive(Clone, Debug)]
+pub struct Place(pub Path);
+
+impl Place {
+    /// Makes the tree that a text is. Returns whether there was anything in it to commit.
+    pub fn load(&self, memory: &Memory, text: &[u8], side: &Side) -> Result<()> {
+        let mut transaction = Transaction::begin(memory)?;
+        transaction.set_base_path(self.0.clone());
+        transaction.set_with("", Existing::Any, |visitor| match side.is_empty() {
+            true => formats::read(text, Dialect::Json, visitor),
+            false => formats::read(text, Dialect::Json, &mut Annotate::new(visitor, side)),
+        })?;
+        transaction.commit(0).map(drop)
+    }
+
+    /// Makes commits again; returns the diff of all of them together.
+    pub fn replay(&self, memory: &Memory, diffs: &[Vec<u8>]) -> Result<Diff> {
+        let mut transaction = Transaction::begin(memory)?;
+        for diff in diffs {
+            transaction.apply_by_position(&Diff::decode(diff)?)?;
+        }
+        Ok(transaction.commit(0)?.diff)
+    }
+
+    /// Prints a state from scratch.
+    pub fn print(&self, snapshot: &dyn Snapshot, key_len_max: usize) -> Result<Vec<u8>> {
+        let view = View { snapshot, key_len_max };
+        let mut writer = JsonWriter::new(Vec::new(), Layout::Pretty, Fidelity::Lossy);
+        self.visit(&view, &mut writer)?;
+        let mut text = writer.finish()?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// What the text of a state leaves out.
+    pub fn side(&self, snapshot: &dyn Snapshot, key_len_max: usize) -> Result<Side> {
+        let mut collect = Collect::default();
+        self.visit(&View { snapshot, key_len_max }, &mut collect)?;
+        Ok(collect.finish())
+    }
+
+    pub fn visit(&self, view: &View<'_>, visitor: &mut impl spinney_core::Visitor) -> Result<()> {
+        let root =
+            view.resolve(&self.0)?.ok_or_else(|| Error::corrupted("the document is gone"))?;
+        view.walk(&root, visitor)
+    }
+}
+
+/// The newest revision of a store.
+pub fn revision(memory: &Memory) -> Result<Revision> {
+    memory.snapshot()?.revision()
+}
+
+/// Says which file a text came from.
+pub fn in_file(file: &std::path::Path, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::InvalidInput => error.at(format_args!("`{}` is not JSON", file.display())),
+        _ => error.at(format_args!("`{}`", file.display())),
+    }
+}

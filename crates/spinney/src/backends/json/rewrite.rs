@@ -1,0 +1,155 @@
+//! Printing the file anew, while commits go on.
+//!
+//! A new generation of the journal begins with the state that is printed. The content is announced in
+//! the journal, durably, before it takes the place of the old one: whatever a crash leaves, the
+//! journal knows it.
+
+use std::time::Instant;
+
+use spinney_core::backend::{Backend, Snapshot};
+use spinney_core::diff::Diff;
+use spinney_core::view::View;
+use spinney_core::{Error, Result};
+
+use super::notes::{Content, Note};
+use super::print::print_into;
+use super::store::{Printed, Store};
+
+impl Store {
+    /// Brings the file to the newest revision.
+    pub fn rewrite(&self) -> Result<()> {
+        if self.is_read_only() {
+            return Err(Error::read_only(format!(
+                "`{}` was opened read-only; open it to write",
+                self.files.file.display()
+            )));
+        }
+        let mut printed = self.file();
+        self.look_at(&mut printed)?;
+        let tail = self.tail();
+        let next = tail.journal.end().generation + 1;
+        let is_behind = printed.must_print || tail.revision != tail.content.revision;
+        drop(tail);
+        if printed.is_free && is_behind {
+            // Commits would wait for the new file otherwise.
+            self.segments().reserve(next, 1)?;
+        }
+
+        let mut tail = self.tail();
+        self.refuse_after_failure(&tail)?;
+        if !is_behind && tail.revision == tail.content.revision {
+            return Ok(());
+        }
+        if printed.is_free {
+            if let Err(error) = tail.start() {
+                return Err(tail.fail(error, self.group.synced()));
+            }
+            printed.is_free = false;
+        }
+        let snapshot = self.memory.snapshot()?;
+        let revision = tail.revision;
+        let diffs = tail.take_diffs();
+        drop(tail);
+
+        let replaced = decoded(&diffs)
+            .and_then(|changed| self.print_and_replace(&printed, &*snapshot, revision, &changed));
+        let mut tail = self.tail();
+        match replaced {
+            Err(error) => {
+                tail.give_back(diffs);
+                Err(error)
+            }
+            Ok(content) => {
+                tail.content = content.clone();
+                let tail_content = content.clone();
+                // If it does not get there, the announcement says the same with more caution.
+                tail.note(&Note::Replaced(content), self.group.synced())?;
+                drop(tail);
+                printed.on_disk = tail_content;
+                printed.must_print = false;
+                printed.stamp = self.files.stamp()?;
+                printed.base = Some(snapshot);
+                printed.is_free = true;
+                printed.since = Instant::now();
+                self.write().map(drop)
+            }
+        }
+    }
+
+    fn print_and_replace(
+        &self,
+        printed: &Printed,
+        snapshot: &dyn Snapshot,
+        revision: u64,
+        changed: &[Diff],
+    ) -> Result<Content> {
+        let text = self.print(printed, snapshot, changed)?;
+        let side = self.place.side(snapshot, self.key_len_max())?.print()?;
+        let content = Content::new(&text, side, revision);
+        self.files.prepare(&text)?;
+        let mut tail = self.tail();
+        tail.note(&Note::Announced(content.clone()), self.group.synced())?;
+        let end = tail.journal.end();
+        drop(tail);
+        self.sync_until(end)?;
+        self.files.replace()?;
+        self.files.put_side(&content.side)?;
+        Ok(content)
+    }
+
+    /// The text of a state: from the one in the file, as far as that is one of this store.
+    fn print(
+        &self,
+        printed: &Printed,
+        snapshot: &dyn Snapshot,
+        changed: &[Diff],
+    ) -> Result<Vec<u8>> {
+        let key_len_max = self.key_len_max();
+        let now = View { snapshot, key_len_max };
+        let text = self.files.read()?.unwrap_or_default();
+        if !Content::new(&text, Vec::new(), 0).is_same(&printed.on_disk) {
+            return Err(Error::conflict("it was edited just now"));
+        }
+        match &printed.base {
+            Some(base) => {
+                let before = View { snapshot: &**base, key_len_max };
+                print_into(&text, &before, &now, &self.place.0, changed)
+            }
+            None => self.place.print(snapshot, key_len_max),
+        }
+    }
+
+    /// Looks whether a person has edited the file.
+    pub fn look(&self) -> Result<()> {
+        let mut printed = self.file();
+        let stamp = self.files.stamp()?;
+        if printed.refused.is_some() && printed.refused == stamp {
+            return Ok(());
+        }
+        let looked = self.look_at(&mut printed);
+        // Once is enough; a rewrite says it again.
+        printed.refused = if looked.is_err() { stamp } else { None };
+        let must_print = printed.must_print;
+        drop(printed);
+        looked?;
+        if must_print { self.rewrite() } else { Ok(()) }
+    }
+
+    fn look_at(&self, printed: &mut Printed) -> Result<()> {
+        let stamp = self.files.stamp()?;
+        if stamp == printed.stamp {
+            return Ok(());
+        }
+        let text = self.files.read()?;
+        let found = Content::new(text.as_deref().unwrap_or_default(), Vec::new(), 0);
+        if !found.is_same(&printed.on_disk) {
+            self.take_over(printed, text.as_deref())?;
+        }
+        printed.stamp = stamp;
+        Ok(())
+    }
+}
+
+fn decoded(diffs: &[std::sync::Arc<[u8]>]) -> Result<Vec<Diff>> {
+    diffs.iter().map(|diff| Diff::decode(diff)).collect()
+}

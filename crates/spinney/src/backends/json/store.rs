@@ -1,0 +1,345 @@
+//! One open document: commits go to memory and to the journal; shared by all handles.
+//!
+//! Locks are taken in this order: `file`, `tail`.
+
+use std::path::Path as FilePath;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use spinney_core::backend::{
+    Backend, Batch, Capabilities, Outcome, Revision, Snapshot, WriteGuard,
+};
+use spinney_core::{Error, Memory, Path, Result};
+
+use super::document::Place;
+use super::files::{Files, Stamp, WriterLock};
+use super::keeper::Keeper;
+use super::notes::{Content, Note};
+use super::recover::{Opened, Take, recover};
+use super::tail::Tail;
+use crate::journal::medium::Directory;
+use crate::journal::{Group, Journal, Position, Segments, Sizes};
+
+/// Tries of a reader to find file and journal in one state while a writer works on them.
+const READ_TRIES: u32 = 50;
+
+/// Between two of them.
+const READ_PAUSE: Duration = Duration::from_millis(10);
+
+/// The state that is shared.
+pub struct Store {
+    pub files: Files,
+    pub place: Place,
+    pub memory: Memory,
+    capabilities: Capabilities,
+    pub tail: Mutex<Tail>,
+    /// Held while the file is replaced.
+    pub file: Mutex<Printed>,
+    pub group: Group,
+    segments: Arc<Segments>,
+    pub keeper: Keeper,
+    commits: AtomicU64,
+    /// `None` when the document is only read.
+    lock: Option<WriterLock>,
+}
+
+/// What is known of the file.
+pub struct Printed {
+    /// When it was last looked at.
+    pub stamp: Option<Stamp>,
+    /// The text there, which may be replaced.
+    pub on_disk: Content,
+    /// What is there is not of this store's newest states, and is printed anew.
+    pub must_print: bool,
+    /// When it was last refused, so that it is said once.
+    pub refused: Option<Stamp>,
+    /// The state that it holds; `None` when no state of this store is what it holds.
+    pub base: Option<Box<dyn Snapshot>>,
+    /// The generation before the present one is in the file, so that the next may take its place.
+    pub is_free: bool,
+    pub since: Instant,
+}
+
+impl Store {
+    /// Opens the document to write; the file is there.
+    pub fn open(
+        files: Files,
+        base_path: Path,
+        lock: WriterLock,
+        take: Option<Take>,
+    ) -> Result<Arc<Store>> {
+        files.check_writable()?;
+        files.clean();
+        let place = Place(base_path);
+        let journal = new_journal(&files, false);
+        let stamp = files.stamp()?;
+        let text = match files.read()? {
+            Some(text) => text,
+            None => create(&files, &journal)?,
+        };
+        let opened = recover(&files, &place, journal, &text, take)?;
+        drop(text);
+        files.put_side(&opened.content.side)?;
+        Store::new(files, place, opened, stamp, Some(lock))
+    }
+
+    /// Opens the document to read, as it is now; a writer may be at work.
+    pub fn open_read_only(files: Files, base_path: Path) -> Result<Arc<Store>> {
+        let place = Place(base_path);
+        let mut tries = 0;
+        loop {
+            let stamp = files.stamp()?;
+            let text = files.read()?.ok_or_else(|| absent(&files.file))?;
+            let opened = recover(&files, &place, new_journal(&files, true), &text, None);
+            tries += 1;
+            let is_moved = files.stamp()? != stamp;
+            match opened {
+                Ok(opened) if !is_moved => {
+                    return Store::new(files, place, opened, stamp, None);
+                }
+                Err(error) if tries == READ_TRIES => return Err(error),
+                _ if tries == READ_TRIES => {
+                    return Err(Error::busy(format!(
+                        "`{}` changes all the time; try again",
+                        files.file.display()
+                    )));
+                }
+                // A writer may be between the file and its journal.
+                Err(error) if !is_moved && !files.beside("lock").exists() => return Err(error),
+                _ => std::thread::sleep(READ_PAUSE),
+            }
+        }
+    }
+
+    fn new(
+        files: Files,
+        place: Place,
+        opened: Opened,
+        stamp: Option<Stamp>,
+        lock: Option<WriterLock>,
+    ) -> Result<Arc<Store>> {
+        let diffs = opened.diffs();
+        let Opened { memory, journal, content, base, is_new_content, is_free, .. } = opened;
+        let revision = memory.snapshot()?.revision()?;
+        let has_diffs = !diffs.is_empty();
+        let segments = Arc::clone(journal.segments());
+        let on_disk = content.clone();
+        let mut tail = Tail::new(journal, content, revision);
+        tail.give_back(diffs);
+        if is_new_content && lock.is_some() {
+            let replaced = Note::Replaced(tail.content.clone());
+            tail.note(&replaced, Position::default())?;
+        }
+        let capabilities = Capabilities { persistent: true, ..memory.capabilities().clone() };
+        let store = Arc::new(Store {
+            files,
+            place,
+            memory,
+            capabilities,
+            tail: Mutex::new(tail),
+            file: Mutex::new(Printed {
+                stamp,
+                on_disk,
+                must_print: false,
+                refused: None,
+                base: Some(base),
+                is_free,
+                since: Instant::now(),
+            }),
+            group: Group::default(),
+            segments,
+            keeper: Keeper::default(),
+            commits: AtomicU64::new(0),
+            lock,
+        });
+        if store.lock.is_some() {
+            store.keeper.start(&store);
+        }
+        if has_diffs || is_new_content {
+            store.keeper.wake();
+        }
+        Ok(store)
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.lock.is_none()
+    }
+
+    pub fn key_len_max(&self) -> usize {
+        self.capabilities.key_len_max
+    }
+
+    /// Writes what is buffered; returns where that ends.
+    pub fn write(&self) -> Result<Position> {
+        let mut tail = self.tail();
+        match tail.journal.write() {
+            Ok(()) => Ok(tail.journal.written()),
+            Err(error) => Err(tail.fail(error, self.group.synced())),
+        }
+    }
+
+    /// Returns when everything before a position is durable.
+    pub fn sync_until(&self, end: Position) -> Result<()> {
+        // Who syncs takes along what others have committed meanwhile.
+        let written = || self.write().unwrap_or_default();
+        self.write()?;
+        self.group
+            .sync(&self.segments, end, written)
+            .map_err(|error| self.tail().fail(error, self.group.synced()))
+    }
+
+    /// Makes everything that is committed now durable.
+    pub fn sync_all(&self) -> Result<()> {
+        if self.tail().failure.is_some() {
+            return Ok(());
+        }
+        let end = self.write()?;
+        if end.offset == 0 { Ok(()) } else { self.sync_until(end) }
+    }
+
+    fn refuse_lost(&self, revision: Revision) -> Result<()> {
+        match &self.tail().failure {
+            Some(failure) if failure.lost_from <= revision => Err(failure.cause.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what a failed write or sync has made impossible.
+    pub fn refuse_after_failure(&self, tail: &Tail) -> Result<()> {
+        match &tail.failure {
+            None => Ok(()),
+            Some(failure) => Err(Error::closed(format!(
+                "`{}` refuses writes after a failed sync; reopen the store",
+                self.files.file.display()
+            ))
+            .with_source(failure.cause.clone())),
+        }
+    }
+
+    pub fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn file(&self) -> MutexGuard<'_, Printed> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Prints the file, and removes the journal when the file has everything.
+    pub fn close(&self) -> Result<()> {
+        if self.is_read_only() || self.tail().failure.is_some() {
+            return Ok(());
+        }
+        self.sync_all()?;
+        self.rewrite()?;
+        let tail = self.tail();
+        if tail.revision != tail.content.revision {
+            return Ok(());
+        }
+        let generation = tail.journal.end().generation;
+        // In this order: a generation alone is understood only when none is behind it.
+        self.segments.remove_durably(generation + 1)?;
+        self.segments.remove_durably(generation)
+    }
+}
+
+/// Makes an empty document where there is none.
+fn create(files: &Files, journal: &Journal) -> Result<Vec<u8>> {
+    if !journal.found()?.is_empty() {
+        return Err(Error::corrupted(format!(
+            "`{}` is gone, but its journal has commits; restore the file, or remove the journal",
+            files.file.display()
+        )));
+    }
+    let text = b"{}\n".to_vec();
+    files.prepare(&text)?;
+    files.replace()?;
+    Ok(text)
+}
+
+fn new_journal(files: &Files, read_only: bool) -> Journal {
+    let folder = Directory::new(&files.folder, read_only);
+    Journal::new(Segments::new(Arc::new(folder), &files.journal_name(), Sizes::default()))
+}
+
+/// The error for a document that is not there.
+pub fn absent(file: &FilePath) -> Error {
+    Error::not_found(format!("`{}` does not exist", file.display()))
+}
+
+impl Backend for Store {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>> {
+        self.memory.snapshot()
+    }
+
+    fn write_guard(&self, conflicts: u32) -> Result<Box<dyn WriteGuard + '_>> {
+        self.refuse_after_failure(&self.tail())?;
+        self.memory.write_guard(conflicts)
+    }
+
+    fn commit(&self, batch: Batch) -> Result<Outcome> {
+        batch.check_limits(&self.capabilities)?;
+        if batch.is_maintenance() {
+            return self.memory.commit(batch);
+        }
+        let mut tail = self.tail();
+        self.refuse_after_failure(&tail)?;
+        if !batch.applies_to(&*self.memory.snapshot()?)? {
+            return Ok(Outcome::Conflict);
+        }
+        tail.append(&batch, self.group.synced())?;
+        let outcome = self.memory.commit(batch)?;
+        let is_full = tail.is_full();
+        drop(tail);
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.keeper.wake();
+        if is_full {
+            self.write()?;
+        }
+        Ok(outcome)
+    }
+
+    fn flush(&self, revision: Revision) -> Result<()> {
+        self.refuse_lost(revision)?;
+        self.write().map(drop)
+    }
+
+    fn sync(&self, revision: Revision) -> Result<()> {
+        self.refuse_lost(revision)?;
+        let end = self.tail().end_of(revision);
+        end.map_or(Ok(()), |end| self.sync_until(end))
+    }
+
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.memory.wait(after, timeout)
+    }
+
+    fn stats(&self) -> Result<Vec<(String, String)>> {
+        let (commits, syncs) = (self.commits.load(Ordering::Relaxed), self.group.syncs());
+        let age = self.file().since.elapsed();
+        let tail = self.tail();
+        let pairs = [
+            ("file bytes", tail.content.len.to_string()),
+            ("file revision", tail.content.revision.to_string()),
+            ("journal bytes", self.segments.disk_len()?.to_string()),
+            ("journal bytes behind the file", tail.diffs_len.to_string()),
+            ("checkpoint age seconds", age.as_secs().to_string()),
+            ("commits", commits.to_string()),
+            ("syncs", syncs.to_string()),
+            ("commits per sync", format!("{:.1}", commits as f64 / syncs.max(1) as f64)),
+        ];
+        Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.rewrite()
+    }
+}

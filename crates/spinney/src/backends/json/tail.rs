@@ -1,0 +1,118 @@
+//! The journal's end, and what was committed since the file was last printed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use spinney_core::backend::{Batch, Revision};
+use spinney_core::{Error, Result};
+
+use super::notes::{Content, Note, encode_start};
+use crate::journal::{Entry, Journal, Position};
+
+/// With more bytes buffered a commit writes them before it answers.
+const BUFFER_LEN_MAX: usize = 1 << 20;
+
+/// What commits add to.
+pub struct Tail {
+    pub journal: Journal,
+    /// The newest revision.
+    pub revision: Revision,
+    /// What the file holds.
+    pub content: Content,
+    /// The diffs of the commits that the file lacks.
+    pub diffs: Vec<Arc<[u8]>>,
+    pub diffs_len: usize,
+    /// Where each revision ends that may not be durable yet.
+    ends: VecDeque<(Revision, Position)>,
+    pub failure: Option<Failure>,
+    body: Vec<u8>,
+}
+
+/// A failed write or sync of the journal.
+pub struct Failure {
+    pub cause: Error,
+    /// No revision below it has been lost.
+    pub lost_from: Revision,
+}
+
+impl Tail {
+    pub fn new(journal: Journal, content: Content, revision: Revision) -> Tail {
+        Tail {
+            journal,
+            revision,
+            content,
+            diffs: Vec::new(),
+            diffs_len: 0,
+            ends: VecDeque::new(),
+            failure: None,
+            body: Vec::new(),
+        }
+    }
+
+    /// Adds a commit; nothing has changed after an error.
+    pub fn append(&mut self, batch: &Batch, synced: Position) -> Result<()> {
+        self.append_note(&Note::Diff(&batch.diff), batch.revision, batch.commit_id, synced)?;
+        self.revision = batch.revision;
+        self.diffs.push(Arc::clone(&batch.diff));
+        self.diffs_len += batch.diff.len();
+        while self.ends.front().is_some_and(|(_, end)| *end <= synced) {
+            self.ends.pop_front();
+        }
+        self.ends.push_back((batch.revision, self.journal.end()));
+        Ok(())
+    }
+
+    /// Notes a content of the file.
+    pub fn note(&mut self, note: &Note<'_>, synced: Position) -> Result<()> {
+        self.append_note(note, self.revision, fastrand::u128(..), synced)
+    }
+
+    fn append_note(
+        &mut self,
+        note: &Note<'_>,
+        revision: Revision,
+        commit_id: u128,
+        synced: Position,
+    ) -> Result<()> {
+        if self.journal.end().offset == 0 {
+            self.journal.start(&encode_start(self.revision, &self.content))?;
+        }
+        self.body.clear();
+        note.encode_into(&mut self.body);
+        self.journal.append(&Entry { revision, commit_id, body: &self.body }, synced)
+    }
+
+    /// Begins the next generation, in the place of the one before the present.
+    pub fn start(&mut self) -> Result<()> {
+        self.journal.start(&encode_start(self.revision, &self.content))
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.journal.buffered_len() > BUFFER_LEN_MAX
+    }
+
+    /// Up to where the journal must be durable so that a revision is.
+    pub fn end_of(&self, revision: Revision) -> Option<Position> {
+        let count = self.ends.partition_point(|(found, _)| *found <= revision);
+        self.ends.get(count.checked_sub(1)?).map(|(_, end)| *end)
+    }
+
+    /// Takes the diffs that the file lacks; they come back when it could not be replaced.
+    pub fn take_diffs(&mut self) -> Vec<Arc<[u8]>> {
+        self.diffs_len = 0;
+        std::mem::take(&mut self.diffs)
+    }
+
+    pub fn give_back(&mut self, mut diffs: Vec<Arc<[u8]>>) {
+        self.diffs_len += diffs.iter().map(|diff| diff.len()).sum::<usize>();
+        diffs.append(&mut self.diffs);
+        self.diffs = diffs;
+    }
+
+    /// Refuses writes from now on.
+    pub fn fail(&mut self, cause: Error, synced: Position) -> Error {
+        let behind = self.ends.iter().find(|(_, end)| *end > synced);
+        let lost_from = behind.map_or(self.revision + 1, |(revision, _)| *revision);
+        self.failure.get_or_insert(Failure { cause: cause.at("sync"), lost_from }).cause.clone()
+    }
+}
