@@ -99,6 +99,8 @@ fn once(text: &[u8], factory: &dyn Factory, folder: &Path, out: &mut Vec<u8>) ->
     let clock = Clock::start();
     system.export(out)?;
     let export = clock.stop();
+    // A journal or a log beside the data is in use only while the store is open.
+    drop(system);
     Ok(Run { import, export, disk_bytes: process::disk_bytes(folder.path()) })
 }
 

@@ -225,7 +225,7 @@ impl<'a> Runner<'a> {
         Ok(records)
     }
 
-    /// The bytes of a store that did nothing but one import; those of a used store tell of its
+    /// The bytes of a closed store that did nothing but one import; those of a used store tell of its
     /// past too.
     fn fresh_disk_bytes(
         &self,
@@ -237,7 +237,10 @@ impl<'a> Runner<'a> {
         let mut system = station.factory.open(folder.path(), level)?;
         let _: Effect = system.import(&documents.text(State::Items))?;
         system.settle()?;
-        let bytes = system.memory_bytes().unwrap_or_else(|| process::disk_bytes(folder.path()));
+        let in_memory = system.memory_bytes();
+        // A journal or a log beside the data is in use only while the store is open.
+        drop(system);
+        let bytes = in_memory.unwrap_or_else(|| process::disk_bytes(folder.path()));
         Ok((bytes > 0).then_some(bytes))
     }
 
