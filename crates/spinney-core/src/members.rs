@@ -14,7 +14,7 @@ const FEW_MAX: usize = 16;
 /// Values by encoded key, in order.
 #[derive(Clone)]
 pub enum Members {
-    /// At most [`FEW_MAX`].
+    /// At most 16.
     Few(Vec<(EncodedKey, Value)>),
     /// Any number.
     Many(BTreeMap<EncodedKey, Value>),
@@ -33,6 +33,11 @@ impl Members {
             Members::Few(few) => few.len(),
             Members::Many(many) => many.len(),
         }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The value of a key.

@@ -204,7 +204,7 @@ impl Map {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.len() == 0
+        self.0.is_empty()
     }
 
     /// The members in the order of the model.

@@ -63,7 +63,7 @@ impl Transaction<'_> {
         let Some((parent, last)) = path::split_last(path) else {
             return self.set_root(source);
         };
-        let parent = self.open_or_make_again(parent)?;
+        let parent = self.open_again(parent, true)?.expect("missing maps are made");
         match self.edits.nodes[parent].container() {
             Container::Map => self.set_member(parent, &encoded_key(&last)?, existing, source),
             Container::List if last == "-" => {
@@ -99,15 +99,14 @@ impl Transaction<'_> {
         self.mark_changed()
     }
 
-    /// As [`Transaction::open_or_make`]; costs nothing when it is the parent of the last `set`.
-    pub(super) fn open_or_make_again(&mut self, path: &str) -> Result<usize> {
+    /// As [`Transaction::open_path`]; costs nothing when it is the parent of the last `set` or
+    /// `insert`.
+    pub(super) fn open_again(&mut self, path: &str, make: bool) -> Result<Option<usize>> {
         if self.last_parent.as_deref() == Some(path) {
-            return Ok(self.trail.last().expect("it ends at the parent").0);
+            return Ok(self.trail.last().map(|(parent, _)| *parent));
         }
-        let parent = self.open_or_make(path)?;
-        let last = self.last_parent.get_or_insert_default();
-        last.clear();
-        last.push_str(path);
+        let parent = self.open_path(path, make)?;
+        self.last_parent = parent.map(|_| path.to_owned());
         Ok(parent)
     }
 
@@ -157,7 +156,7 @@ impl Transaction<'_> {
             let whole =
                 self.checked_member(path, "the root is no element; name a position in it")?;
             let (parent, last) = path::split_last(&whole).expect("an element has a list");
-            let Some(parent) = self.open_existing(parent)? else {
+            let Some(parent) = self.open_again(parent, false)? else {
                 return Err(Error::not_found("the list does not exist; set it to `[]` first"));
             };
             let len = match &self.edits.nodes[parent].body {

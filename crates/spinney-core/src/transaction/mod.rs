@@ -34,7 +34,7 @@ pub struct Transaction<'b> {
     scratch: Option<&'b NewScratch<'b>>,
     /// Encoded nodes that edits had made and that were dropped again.
     dropped: Vec<(TreeId, Vec<u8>)>,
-    /// The parent path of the last `set`, while the trail still leads there.
+    /// The parent path of the last `set` or `insert`, while the trail still leads there.
     last_parent: Option<String>,
     /// The first map that the current edit made on its way, and what was in its place.
     made: Option<(usize, EncodedKey, Option<Edit>)>,
