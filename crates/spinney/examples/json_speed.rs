@@ -120,7 +120,7 @@ fn main() {
     let mut inputs = vec![("item tree".to_owned(), item_tree(100_000).into_bytes())];
     let mut paths: Vec<String> = std::env::args().skip(1).collect();
     if paths.is_empty() {
-        let folder = "/work/shared/data/json";
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/json");
         paths = ["canada", "citm_catalog", "twitter"]
             .map(|name| format!("{folder}/{name}.json"))
             .into();
