@@ -1,7 +1,11 @@
 //! Where tests keep their stores.
 
-use std::path::Path;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use spinney::backends::json::{self, Json};
+use spinney::backends::lmdb::{self, Lmdb};
 use tempfile::TempDir;
 
 /// A temporary folder that goes away with the answer: in memory where the system has `/dev/shm`, so
@@ -13,4 +17,35 @@ pub fn temporary() -> TempDir {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
     made.expect("a temporary folder can be made")
+}
+
+/// Makes stores in temporary folders that go away with it.
+#[derive(Default)]
+pub struct Stores(RefCell<Vec<TempDir>>);
+
+impl Stores {
+    /// A new LMDB store.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn lmdb(&self) -> Arc<Lmdb> {
+        let options = lmdb::Options { create: true, read_only: false };
+        Lmdb::open(&self.path("store"), options).expect("a new store")
+    }
+
+    /// A new JSON file whose members are the trees.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn json(&self) -> Arc<Json> {
+        let options = json::Options { create: true, ..json::Options::default() };
+        Json::open(&self.path("store.json"), options).expect("a new store")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        let folder = temporary();
+        let path = folder.path().join(name);
+        self.0.borrow_mut().push(folder);
+        path
+    }
 }

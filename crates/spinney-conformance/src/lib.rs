@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod child;
 pub mod contract;
 pub mod fault;
 pub mod folder;

@@ -1,40 +1,15 @@
 //! The contract on every backend and every wrapper.
 
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use spinney::backends::json::{self, Json};
-use spinney::backends::lmdb::{Lmdb, Options};
 use spinney_conformance::contract::{commit, contract};
 use spinney_conformance::fault::{self, Fault};
-use spinney_conformance::folder;
+use spinney_conformance::folder::Stores;
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::mutant::{self, Mutant};
 use spinney_conformance::strict::Strict;
 use spinney_core::backend::{Backend, Change};
 use spinney_core::{ErrorKind, Memory, layout};
-
-/// Makes LMDB stores in folders that go away with it.
-#[derive(Default)]
-struct Stores(RefCell<Vec<tempfile::TempDir>>);
-
-impl Stores {
-    fn lmdb(&self) -> impl Backend + use<> {
-        let folder = folder::temporary();
-        let options = Options { create: true, read_only: false };
-        let lmdb = Lmdb::open(&folder.path().join("store"), options).expect("a new store");
-        self.0.borrow_mut().push(folder);
-        lmdb
-    }
-
-    fn json(&self) -> impl Backend + use<> {
-        let folder = folder::temporary();
-        let options = json::Options { create: true, ..json::Options::default() };
-        let json = Json::open(&folder.path().join("store.json"), options).expect("a new store");
-        self.0.borrow_mut().push(folder);
-        json
-    }
-}
 
 #[test]
 fn memory() {

@@ -2,18 +2,16 @@
 //!
 //! Other processes are this binary again, which runs `child` with a role from the environment.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use spinney::{Durability, ErrorKind, Result, Store, Transaction, Value};
+use spinney_conformance::child::{self, ROLE, STORE, child_command, said, say, start};
 use spinney_conformance::subject::text;
 use spinney_conformance::{folder, timed};
 
-const ROLE: &str = "SPINNEY_TEST_ROLE";
-const STORE: &str = "SPINNEY_TEST_STORE";
 const MEMBER: &str = "SPINNEY_TEST_MEMBER";
 const KILLS: u64 = 200;
 const LEVELS: [Durability; 3] = [Durability::Durable, Durability::Process, Durability::None];
@@ -34,36 +32,9 @@ fn print_for_ever(store: &Store) {
     }
 }
 
-fn child_command(role: &str, dir: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("the test binary"));
-    command.args(["child", "--exact", "--nocapture", "--test-threads=1"]);
-    command.env(ROLE, role).env(STORE, dir).stdout(Stdio::piped());
-    command
-}
-
-fn start(role: &str, dir: &Path) -> Child {
-    child_command(role, dir).spawn().expect("a child process")
-}
-
-/// What the child says, as it comes.
-fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
-    let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
-    lines.map_while(Result::ok).filter_map(|line| {
-        let (_, words) = line.split_once("said:")?;
-        Some(words.trim().to_owned())
-    })
-}
-
-fn say(words: impl std::fmt::Display) {
-    let mut stdout = std::io::stdout().lock();
-    // Who listened may have heard enough and be about to kill this process.
-    let _ = writeln!(stdout, "said: {words}").and_then(|()| stdout.flush());
-}
-
 #[test]
 fn child() {
-    let (Ok(role), Some(dir)) = (std::env::var(ROLE), std::env::var_os(STORE)) else { return };
-    let dir = PathBuf::from(dir);
+    let Some((role, dir)) = child::role() else { return };
     match role.as_str() {
         "write" => write_for_ever(&open(&dir)),
         "write json" => {

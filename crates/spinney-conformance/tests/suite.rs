@@ -1,39 +1,14 @@
 //! The whole suite on every backend and wrapper.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
-use spinney::backends::json::{self, Json};
-use spinney::backends::lmdb::{Lmdb, Options};
+use spinney_conformance::folder::Stores;
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::strict::Strict;
 use spinney_conformance::subject::Subject;
-use spinney_conformance::{folder, suite, timed};
+use spinney_conformance::{suite, timed};
 use spinney_core::Memory;
 use spinney_core::backend::Backend;
-
-/// Makes LMDB stores in folders that go away with it.
-#[derive(Default)]
-struct Stores(RefCell<Vec<tempfile::TempDir>>);
-
-impl Stores {
-    fn lmdb(&self) -> Arc<Lmdb> {
-        let folder = folder::temporary();
-        let options = Options { create: true, read_only: false };
-        let lmdb = Lmdb::open(&folder.path().join("store"), options).expect("a new store");
-        self.0.borrow_mut().push(folder);
-        lmdb
-    }
-
-    /// A JSON file whose members are the trees.
-    fn json(&self) -> Arc<Json> {
-        let folder = folder::temporary();
-        let options = json::Options { create: true, ..json::Options::default() };
-        let json = Json::open(&folder.path().join("store.json"), options).expect("a new store");
-        self.0.borrow_mut().push(folder);
-        json
-    }
-}
 
 #[test]
 fn memory() {

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -16,19 +16,12 @@ use spinney::backend::{Backend, Batch, Change, Outcome, Revision};
 use spinney::backends::lmdb::{Lmdb, Options};
 use spinney::layout::{self, RecordKind};
 use spinney::{Error, ErrorKind};
+use spinney_conformance::child::{self, ROLE, STORE, child_command, kill, said, say, start};
+use spinney_conformance::folder;
 
 const CREATE: Options = Options { create: true, read_only: false };
 const EXISTING: Options = Options { create: false, read_only: false };
 const READ_ONLY: Options = Options { create: false, read_only: true };
-
-/// A folder that goes away with the answer: in memory where the system has `/dev/shm`, so that
-/// thousands of syncs measure the code and not the disk.
-fn folder() -> tempfile::TempDir {
-    let memory = Path::new("/dev/shm");
-    let made =
-        if memory.is_dir() { tempfile::TempDir::new_in(memory) } else { tempfile::TempDir::new() };
-    made.expect("a temporary folder")
-}
 
 fn open(dir: &Path) -> Arc<Lmdb> {
     Lmdb::open(dir, CREATE).expect("a store")
@@ -96,45 +89,9 @@ fn value_count(lmdb: &Lmdb) -> usize {
 
 // Other processes.
 
-const ROLE: &str = "SPINNEY_TEST_ROLE";
-const STORE: &str = "SPINNEY_TEST_STORE";
-
-fn child_command(role: &str, dir: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("the test binary"));
-    command.args(["child", "--exact", "--nocapture", "--test-threads=1"]);
-    command.env(ROLE, role).env(STORE, dir).stdout(Stdio::piped());
-    command
-}
-
-fn start(role: &str, dir: &Path) -> Child {
-    child_command(role, dir).spawn().expect("a child process")
-}
-
-/// What the child says, as it comes.
-fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
-    let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
-    lines.map_while(Result::ok).filter_map(|line| {
-        let (_, words) = line.split_once("said:")?;
-        Some(words.trim().to_owned())
-    })
-}
-
-/// Ends a child without a chance to clean up.
-fn kill(mut child: Child) {
-    child.kill().expect("kill");
-    child.wait().expect("wait");
-}
-
-fn say(words: impl std::fmt::Display) {
-    let mut stdout = std::io::stdout().lock();
-    // Who listened may have heard enough and be about to kill this process.
-    let _ = writeln!(stdout, "said: {words}").and_then(|()| stdout.flush());
-}
-
 #[test]
 fn child() {
-    let (Ok(role), Some(dir)) = (std::env::var(ROLE), std::env::var_os(STORE)) else { return };
-    let dir = PathBuf::from(dir);
+    let Some((role, dir)) = child::role() else { return };
     match role.as_str() {
         "create" => drop(open(&dir)),
         "count" => count_up(&open(&dir), 200),
@@ -218,7 +175,7 @@ fn write_and_fold(lmdb: &Lmdb) {
 
 #[test]
 fn processes_see_each_others_commits_at_once() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let lmdb = open(&dir);
     let mut child = child_command("answer", &dir).stdin(Stdio::piped()).spawn().expect("a child");
@@ -248,7 +205,7 @@ fn processes_see_each_others_commits_at_once() {
 
 #[test]
 fn a_checkpoint_may_be_killed_at_any_step() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let mut random = fastrand::Rng::with_seed(5);
     for _ in 0..100 {
@@ -265,7 +222,7 @@ fn a_checkpoint_may_be_killed_at_any_step() {
 /// What a killed process leaves behind, cut and changed anywhere.
 #[test]
 fn a_damaged_journal_is_found_or_loses_its_unsynced_tail() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     drop(open(&dir));
     let mut child = start("write and sync", &dir);
@@ -311,7 +268,7 @@ fn a_damaged_journal_is_found_or_loses_its_unsynced_tail() {
 
 #[test]
 fn a_backup_from_a_reader_has_what_is_in_the_journal() {
-    let folder = folder();
+    let folder = folder::temporary();
     let (dir, target) = (folder.path().join("store"), folder.path().join("copy"));
     drop(open(&dir));
     let mut child = start("write and sync", &dir);
@@ -323,7 +280,7 @@ fn a_backup_from_a_reader_has_what_is_in_the_journal() {
 
 #[test]
 fn several_processes_lose_nothing() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let lmdb = open(&dir);
     let mut children: Vec<Child> = (0..3).map(|_| start("count", &dir)).collect();
@@ -338,7 +295,7 @@ fn several_processes_lose_nothing() {
 
 #[test]
 fn a_busy_process_lets_another_one_write() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let lmdb = open(&dir);
     let mut hog = start("hog", &dir);
@@ -351,7 +308,7 @@ fn a_busy_process_lets_another_one_write() {
 
 #[test]
 fn waiting_sees_commits_of_other_processes() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let lmdb = open(&dir);
     let mut child = start("count", &dir);
@@ -363,7 +320,7 @@ fn waiting_sees_commits_of_other_processes() {
 #[test]
 fn synced_commits_survive_a_killed_writer() {
     for round in 0..20 {
-        let folder = folder();
+        let folder = folder::temporary();
         let dir = folder.path().join("store");
         drop(open(&dir));
         let mut child = start("write and sync", &dir);
@@ -376,7 +333,7 @@ fn synced_commits_survive_a_killed_writer() {
 #[test]
 fn a_killed_writer_that_never_syncs_leaves_one_revision() {
     for round in 0..20 {
-        let folder = folder();
+        let folder = folder::temporary();
         let dir = folder.path().join("store");
         drop(open(&dir));
         let mut child = start("write", &dir);
@@ -402,7 +359,7 @@ fn check_history(lmdb: &Lmdb, synced: Revision) {
 
 #[test]
 fn slots_of_dead_readers_are_freed() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let lmdb = open(&dir);
     let mut child = start("read", &dir);
@@ -428,7 +385,7 @@ fn slots_of_dead_readers_are_freed() {
 fn concurrent_commits_share_syncs() {
     const THREADS: u64 = 8;
     const ROUNDS: u64 = 100;
-    let folder = folder();
+    let folder = folder::temporary();
     let lmdb = open(&folder.path().join("store"));
     let before = lmdb.syncs();
     let all = Barrier::new(THREADS as usize);
@@ -453,7 +410,7 @@ fn concurrent_commits_share_syncs() {
 
 #[test]
 fn what_nobody_syncs_is_written_soon() {
-    let folder = folder();
+    let folder = folder::temporary();
     let lmdb = open(&folder.path().join("store"));
     for _ in 0..3 {
         let before = (lmdb.syncs(), lmdb.engine_transactions());
@@ -468,7 +425,7 @@ fn what_nobody_syncs_is_written_soon() {
 
 #[test]
 fn snapshots_are_one_state_while_flushes_run() {
-    let folder = folder();
+    let folder = folder::temporary();
     let lmdb = open(&folder.path().join("store"));
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -502,7 +459,7 @@ fn snapshots_are_one_state_while_flushes_run() {
 
 #[test]
 fn a_store_opens_once_and_again() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let (first, second) = (open(&dir), open(&folder.path().join(".").join("store")));
     commit(&first, vec![put(&key(1), b"1")]);
@@ -530,7 +487,7 @@ fn a_store_opens_once_and_again() {
 
 #[test]
 fn a_new_store_is_small_and_tidy() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let lmdb = open(&dir);
     assert!(fs::metadata(dir.join("data.mdb")).expect("metadata").len() < 100_000);
@@ -546,7 +503,7 @@ fn a_new_store_is_small_and_tidy() {
 
 #[test]
 fn what_is_not_a_store_is_refused() {
-    let folder = folder();
+    let folder = folder::temporary();
     let root = folder.path();
     let missing = refused(&root.join("none"), EXISTING);
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
@@ -574,7 +531,7 @@ fn what_is_not_a_store_is_refused() {
 
 #[test]
 fn markers_of_others_are_refused() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     drop(open(&dir));
     let marker = dir.join("spinney");
@@ -599,7 +556,7 @@ fn markers_of_others_are_refused() {
 
 #[test]
 fn a_damaged_file_is_found_when_it_is_opened() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let lmdb = open(&dir);
     commit_and_sync(&lmdb, (0..1_000).map(|i| put(&key(i), &[i as u8; 1_000])).collect());
@@ -626,7 +583,7 @@ fn a_damaged_file_is_found_when_it_is_opened() {
 /// Pages that were allocated and freed in one transaction are never written.
 #[test]
 fn a_file_without_its_free_last_pages_is_whole() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let mut random = fastrand::Rng::with_seed(7);
     let mut shorter = 0;
@@ -654,7 +611,7 @@ fn a_file_without_its_free_last_pages_is_whole() {
 #[test]
 fn a_killed_creation_can_be_repeated() {
     for round in 0..40_u64 {
-        let folder = folder();
+        let folder = folder::temporary();
         let dir = folder.path().join("store");
         let child = start("create", &dir);
         thread::sleep(Duration::from_micros(1_000 + 150 * round));
@@ -665,7 +622,7 @@ fn a_killed_creation_can_be_repeated() {
 
 #[test]
 fn each_state_of_a_creation_can_be_repeated() {
-    let folder = folder();
+    let folder = folder::temporary();
     let whole = folder.path().join("whole");
     drop(open(&whole));
     let text = fs::read_to_string(whole.join("spinney")).expect("read");
@@ -691,7 +648,7 @@ fn each_state_of_a_creation_can_be_repeated() {
 
 #[test]
 fn a_store_is_created_once_by_many() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     let mut children: Vec<Child> = (0..4).map(|_| start("count", &dir)).collect();
     for child in &mut children {
@@ -702,7 +659,7 @@ fn a_store_is_created_once_by_many() {
 
 #[test]
 fn read_only_reads() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     assert_eq!(refused(&dir, READ_ONLY).kind(), ErrorKind::NotFound);
     commit_and_sync(&open(&dir), vec![put(&key(1), b"1")]);
@@ -726,7 +683,7 @@ fn read_only_reads() {
 /// On a mount of its own that is read-only, in a process that a shell gives such a mount.
 #[test]
 fn a_read_only_medium_reads() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     commit_and_sync(&open(&dir), vec![put(&key(1), b"medium")]);
     fs::remove_file(dir.join("lock.mdb")).expect("remove");
@@ -754,7 +711,7 @@ fn read_a_medium(dir: &Path) {
 
 #[test]
 fn a_backup_is_a_store_of_its_own() {
-    let folder = folder();
+    let folder = folder::temporary();
     let (dir, target) = (folder.path().join("store"), folder.path().join("copy"));
     let lmdb = open(&dir);
     commit_and_sync(&lmdb, (0..500).map(|i| put(&key(i), &[1; 1_000])).collect());
@@ -776,7 +733,7 @@ fn a_backup_is_a_store_of_its_own() {
 
 #[test]
 fn lock_files_that_went_missing_are_made_again() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     commit_and_sync(&open(&dir), vec![put(&key(1), b"1")]);
     for name in ["lock.mdb", "queue.lock", "writer.lock"] {
@@ -814,7 +771,7 @@ fn fill_the_disk(lmdb: &Lmdb) {
 
 #[test]
 fn a_full_disk_refuses_commits_and_loses_nothing() {
-    let folder = folder();
+    let folder = folder::temporary();
     let dir = folder.path().join("store");
     drop(open(&dir));
     // The limit's signal must be ignored before the process starts; a shell can do that.
