@@ -116,14 +116,13 @@ impl Backend for Memory {
         if !batch.applies_to(&current)? {
             return Ok(Outcome::Conflict);
         }
-        if batch.is_maintenance() {
-            let revision = current.revision()?;
-            *state = applied(state.clone(), batch.changes);
-            return Ok(Outcome::Committed(revision));
-        }
+        let is_maintenance = batch.is_maintenance();
+        let revision = if is_maintenance { current.revision()? } else { batch.revision };
         *state = applied(state.clone(), batch.changes);
-        self.committed.notify_all();
-        Ok(Outcome::Committed(batch.revision))
+        if !is_maintenance {
+            self.committed.notify_all();
+        }
+        Ok(Outcome::Committed(revision))
     }
 
     fn sync(&self, _revision: Revision) -> Result<()> {

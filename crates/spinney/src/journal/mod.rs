@@ -15,6 +15,7 @@
 //! - [`Journal::follow`] reads what another process has written, up to a position that it has
 //!   published.
 
+mod ends;
 mod follow;
 pub mod group;
 pub mod medium;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use spinney_core::{Error, Result};
 
+pub use ends::Ends;
 pub use follow::Followed;
 pub use group::Group;
 pub use record::Entry;

@@ -1,13 +1,12 @@
 //! The journal's end, and what was committed since the file was last printed.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spinney_core::backend::{Batch, Revision};
 use spinney_core::{Error, Result};
 
 use super::notes::{Content, Note, encode_start};
-use crate::journal::{Entry, Journal, Position};
+use crate::journal::{Ends, Entry, Journal, Position};
 
 /// With more bytes buffered a commit writes them before it answers.
 const BUFFER_LEN_MAX: usize = 1 << 20;
@@ -22,8 +21,7 @@ pub struct Tail {
     /// The diffs of the commits that the file lacks.
     pub diffs: Vec<Arc<[u8]>>,
     pub diffs_len: usize,
-    /// Where each revision ends that may not be durable yet.
-    ends: VecDeque<(Revision, Position)>,
+    ends: Ends,
     pub failure: Option<Failure>,
     body: Vec<u8>,
 }
@@ -43,7 +41,7 @@ impl Tail {
             content,
             diffs: Vec::new(),
             diffs_len: 0,
-            ends: VecDeque::new(),
+            ends: Ends::default(),
             failure: None,
             body: Vec::new(),
         }
@@ -55,10 +53,7 @@ impl Tail {
         self.revision = batch.revision;
         self.diffs.push(Arc::clone(&batch.diff));
         self.diffs_len += batch.diff.len();
-        while self.ends.front().is_some_and(|(_, end)| *end <= synced) {
-            self.ends.pop_front();
-        }
-        self.ends.push_back((batch.revision, self.journal.end()));
+        self.ends.push(batch.revision, self.journal.end(), synced);
         Ok(())
     }
 
@@ -93,8 +88,7 @@ impl Tail {
 
     /// Up to where the journal must be durable so that a revision is.
     pub fn end_of(&self, revision: Revision) -> Option<Position> {
-        let count = self.ends.partition_point(|(found, _)| *found <= revision);
-        self.ends.get(count.checked_sub(1)?).map(|(_, end)| *end)
+        self.ends.end_of(revision)
     }
 
     /// Takes the diffs that the file lacks; they come back when it could not be replaced.
@@ -111,8 +105,7 @@ impl Tail {
 
     /// Refuses writes from now on.
     pub fn fail(&mut self, cause: Error, synced: Position) -> Error {
-        let behind = self.ends.iter().find(|(_, end)| *end > synced);
-        let lost_from = behind.map_or(self.revision + 1, |(revision, _)| *revision);
+        let lost_from = self.ends.first_behind(synced).unwrap_or(self.revision + 1);
         self.failure.get_or_insert(Failure { cause: cause.at("sync"), lost_from }).cause.clone()
     }
 }

@@ -4,7 +4,6 @@
 //! The overlay is a superset of what the engine lacks, and where both have a key the overlay's is the
 //! same or newer. It must not know locks, files or when to sync.
 
-use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use super::changes;
 use super::engine::EngineSnapshot;
 use super::shared::Shared;
 use super::turnstile::Hold;
-use crate::journal::{Checkpointed, Entry, Event, Followed, Journal, Position};
+use crate::journal::{Checkpointed, Ends, Entry, Event, Followed, Journal, Position};
 
 /// The tail, under the store's lock.
 pub struct Tail {
@@ -25,9 +24,7 @@ pub struct Tail {
     /// The newest checkpoint that was seen, and the engine's transaction that it was seen in.
     checkpointed: Checkpointed,
     transaction: usize,
-    /// The first revision of each record that is not known to be durable, and where the record
-    /// ends, in order.
-    ends: VecDeque<(Revision, Position)>,
+    ends: Ends,
     /// The newest revision that was committed or read here.
     pub revision: Revision,
     unwritten: Unwritten,
@@ -72,7 +69,7 @@ impl Tail {
             layers: Layers::default(),
             checkpointed: Checkpointed::default(),
             transaction: usize::MAX,
-            ends: VecDeque::new(),
+            ends: Ends::default(),
             revision: 0,
             unwritten: Unwritten::default(),
             version: 0,
@@ -108,7 +105,7 @@ impl Tail {
         self.checkpointed = checkpointed;
         let Tail { journal, layers, revision, .. } = self;
         journal.recover(checkpointed, &mut |event| layers.take(event, checkpointed, revision))?;
-        self.ends = [(self.revision, self.journal.end())].into();
+        self.ends = Ends::of(self.revision, self.journal.end());
         Ok(())
     }
 
@@ -122,7 +119,7 @@ impl Tail {
         let Tail { journal, layers, checkpointed, revision, .. } = self;
         let mut take = |event: Event<'_>| layers.take(event, *checkpointed, revision);
         let followed = journal.follow(published, &mut take)?;
-        self.ends = [(self.revision, self.journal.end())].into();
+        self.ends = Ends::of(self.revision, self.journal.end());
         Ok(followed)
     }
 
@@ -223,10 +220,7 @@ impl Tail {
             Entry { revision: unwritten.last, commit_id: unwritten.last_id, body: &self.body };
         self.journal.append(&entry, synced)?;
         self.journal.write()?;
-        while self.ends.front().is_some_and(|(_, end)| *end <= synced) {
-            self.ends.pop_front();
-        }
-        self.ends.push_back((unwritten.first, self.journal.end()));
+        self.ends.push(unwritten.first, self.journal.end(), synced);
         unwritten.changes.clear();
         (unwritten.len, unwritten.commits) = (0, 0);
         shared.publish(self.journal.end());
@@ -235,16 +229,14 @@ impl Tail {
 
     /// Up to where the journal must be durable so that a revision is; `None` when it is.
     pub fn end_of(&self, revision: Revision) -> Option<Position> {
-        let count = self.ends.partition_point(|(found, _)| *found <= revision);
-        let (_, end) = self.ends.get(count.checked_sub(1)?)?;
-        (end.generation > self.checkpointed.generation).then_some(*end)
+        let end = self.ends.end_of(revision)?;
+        (end.generation > self.checkpointed.generation).then_some(end)
     }
 
     /// The first revision that is not known to be durable.
     pub fn first_behind(&self, synced: Position) -> Revision {
-        let behind = self.ends.iter().find(|(_, end)| *end > synced);
-        match behind {
-            Some((revision, _)) => *revision,
+        match self.ends.first_behind(synced) {
+            Some(revision) => revision,
             None if self.unwritten.commits > 0 => self.unwritten.first,
             None => Revision::MAX,
         }
