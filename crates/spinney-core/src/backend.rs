@@ -12,6 +12,8 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::layout::{head_key, head_revision, head_tree};
 
+pub use crate::record_key::RecordKey;
+
 /// Numbers the committed states of a store: 0 is the empty store.
 pub type Revision = u64;
 
@@ -105,9 +107,9 @@ pub trait Snapshot: Send {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Sets the value of a key.
-    Put(Arc<[u8]>, Arc<[u8]>),
+    Put(RecordKey, Arc<[u8]>),
     /// Removes a key; absent is no error.
-    Delete(Arc<[u8]>),
+    Delete(RecordKey),
     /// Removes all keys from the first, included, to the second, excluded.
     DeleteRange(Box<[u8]>, Box<[u8]>),
 }
@@ -191,8 +193,8 @@ impl Batch {
             return Ok(false);
         }
         for &(tree, base) in &self.bases {
-            // Of the catalogue that has just been seen.
-            let is_known = tree == 0 && base + 1 == self.revision;
+            // No tree is newer than the store, whose revision has just been seen.
+            let is_known = base + 1 == self.revision;
             if !is_known && head(tree)? > base {
                 return Ok(false);
             }

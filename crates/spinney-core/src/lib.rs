@@ -30,6 +30,7 @@ pub mod pending;
 pub mod rank;
 pub mod reclaim;
 pub mod record;
+mod record_key;
 pub mod scratch;
 pub mod separator;
 pub mod stretch;

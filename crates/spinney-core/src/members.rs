@@ -1,4 +1,5 @@
-//! The members of a map in memory: a sorted vector while they are few, a tree beyond.
+//! The members of a map, or edits of them, in memory: a sorted vector while they are few, a tree
+//! beyond.
 //!
 //! Most maps are records of a few members, for which a tree's node is mostly empty.
 
@@ -6,27 +7,26 @@ use std::collections::{BTreeMap, btree_map};
 use std::slice;
 
 use crate::key::EncodedKey;
-use crate::value::Value;
 
 /// With more members a map becomes a tree.
 const FEW_MAX: usize = 16;
 
 /// Values by encoded key, in order.
 #[derive(Clone)]
-pub enum Members {
+pub enum Members<V> {
     /// At most 16.
-    Few(Vec<(EncodedKey, Value)>),
+    Few(Vec<(EncodedKey, V)>),
     /// Any number.
-    Many(BTreeMap<EncodedKey, Value>),
+    Many(BTreeMap<EncodedKey, V>),
 }
 
-impl Default for Members {
-    fn default() -> Members {
+impl<V> Default for Members<V> {
+    fn default() -> Members<V> {
         Members::Few(Vec::new())
     }
 }
 
-impl Members {
+impl<V> Members<V> {
     /// How many there are.
     pub fn len(&self) -> usize {
         match self {
@@ -41,7 +41,7 @@ impl Members {
     }
 
     /// The value of a key.
-    pub fn get(&self, key: &EncodedKey) -> Option<&Value> {
+    pub fn get(&self, key: &EncodedKey) -> Option<&V> {
         match self {
             Members::Few(few) => find(few, key).ok().map(|at| &few[at].1),
             Members::Many(many) => many.get(key),
@@ -49,7 +49,7 @@ impl Members {
     }
 
     /// The value of a key, to change.
-    pub fn get_mut(&mut self, key: &EncodedKey) -> Option<&mut Value> {
+    pub fn get_mut(&mut self, key: &EncodedKey) -> Option<&mut V> {
         match self {
             Members::Few(few) => find(few, key).ok().map(|at| &mut few[at].1),
             Members::Many(many) => many.get_mut(key),
@@ -57,7 +57,7 @@ impl Members {
     }
 
     /// Sets the value of a key and returns the one that it replaces.
-    pub fn insert(&mut self, key: EncodedKey, value: Value) -> Option<Value> {
+    pub fn insert(&mut self, key: EncodedKey, value: V) -> Option<V> {
         match self {
             Members::Few(few) => match find(few, &key) {
                 Ok(at) => return Some(std::mem::replace(&mut few[at].1, value)),
@@ -74,7 +74,7 @@ impl Members {
     }
 
     /// Takes a key out.
-    pub fn remove(&mut self, key: &EncodedKey) -> Option<Value> {
+    pub fn remove(&mut self, key: &EncodedKey) -> Option<V> {
         match self {
             Members::Few(few) => find(few, key).ok().map(|at| few.remove(at).1),
             Members::Many(many) => many.remove(key),
@@ -82,7 +82,7 @@ impl Members {
     }
 
     /// All of them, in order.
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> Iter<'_, V> {
         match self {
             Members::Few(few) => Iter::Few(few.iter()),
             Members::Many(many) => Iter::Many(many.iter()),
@@ -90,7 +90,7 @@ impl Members {
     }
 
     /// Moves all values behind those of `values`.
-    pub fn move_values_to(self, values: &mut Vec<Value>) {
+    pub fn move_values_to(self, values: &mut Vec<V>) {
         match self {
             Members::Few(few) => values.extend(few.into_iter().map(|(_, value)| value)),
             Members::Many(many) => values.extend(many.into_values()),
@@ -99,7 +99,7 @@ impl Members {
 }
 
 #[inline]
-fn find(few: &[(EncodedKey, Value)], key: &EncodedKey) -> Result<usize, usize> {
+fn find<V>(few: &[(EncodedKey, V)], key: &EncodedKey) -> Result<usize, usize> {
     // Records are read and made in the order of their keys.
     match few.last() {
         Some((last, _)) if last < key => Err(few.len()),
@@ -107,8 +107,8 @@ fn find(few: &[(EncodedKey, Value)], key: &EncodedKey) -> Result<usize, usize> {
     }
 }
 
-impl FromIterator<(EncodedKey, Value)> for Members {
-    fn from_iter<I: IntoIterator<Item = (EncodedKey, Value)>>(members: I) -> Members {
+impl<V> FromIterator<(EncodedKey, V)> for Members<V> {
+    fn from_iter<I: IntoIterator<Item = (EncodedKey, V)>>(members: I) -> Members<V> {
         let members = members.into_iter();
         match members.size_hint() {
             (_, Some(0..=FEW_MAX)) => {
@@ -121,25 +121,33 @@ impl FromIterator<(EncodedKey, Value)> for Members {
     }
 }
 
-impl PartialEq for Members {
-    fn eq(&self, other: &Members) -> bool {
+impl<V: PartialEq> PartialEq for Members<V> {
+    fn eq(&self, other: &Members<V>) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
     }
 }
 
-impl Eq for Members {}
+impl<V: Eq> Eq for Members<V> {}
 
 /// Runs over members in order.
-#[derive(Clone)]
-pub enum Iter<'m> {
+pub enum Iter<'m, V> {
     /// Of a vector.
-    Few(slice::Iter<'m, (EncodedKey, Value)>),
+    Few(slice::Iter<'m, (EncodedKey, V)>),
     /// Of a tree.
-    Many(btree_map::Iter<'m, EncodedKey, Value>),
+    Many(btree_map::Iter<'m, EncodedKey, V>),
 }
 
-impl<'m> Iterator for Iter<'m> {
-    type Item = (&'m EncodedKey, &'m Value);
+impl<V> Clone for Iter<'_, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Iter::Few(few) => Iter::Few(few.clone()),
+            Iter::Many(many) => Iter::Many(many.clone()),
+        }
+    }
+}
+
+impl<'m, V> Iterator for Iter<'m, V> {
+    type Item = (&'m EncodedKey, &'m V);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -157,7 +165,7 @@ impl<'m> Iterator for Iter<'m> {
     }
 }
 
-impl DoubleEndedIterator for Iter<'_> {
+impl<V> DoubleEndedIterator for Iter<'_, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
         match self {
             Iter::Few(few) => few.next_back().map(|(key, value)| (key, value)),
@@ -169,6 +177,7 @@ impl DoubleEndedIterator for Iter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Value;
 
     #[test]
     fn few_and_many_are_one_map() {
@@ -193,7 +202,7 @@ mod tests {
             assert_eq!(members.len(), model.len());
             assert!(members.iter().eq(model.iter()));
             assert!(members.iter().rev().eq(model.iter().rev()));
-            let again: Members = model.clone().into_iter().collect();
+            let again: Members<Value> = model.clone().into_iter().collect();
             assert!(again == members);
         }
     }

@@ -3,15 +3,16 @@
 //! One persistent ordered map; a snapshot is a clone of it. Nothing survives the process.
 
 use std::ops::Bound;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backend::{
-    Backend, Batch, Capabilities, Change, Direction, Outcome, Revision, Snapshot, WriteGuard,
+    Backend, Batch, Capabilities, Change, Direction, Outcome, RecordKey, Revision, Snapshot,
+    WriteGuard,
 };
 use crate::error::Result;
 use crate::layout::{self, RecordKind};
-use crate::overlay::{Nothing, Overlay, StagedKey};
+use crate::overlay::{Nothing, Overlay};
 use crate::record::Head;
 
 /// Bytes of a page that fit LMDB best; the same here, so that the same paths are taken.
@@ -78,7 +79,7 @@ impl Memory {
         let record = Head { revision, ..head }.encode(0);
         let changes = vec![
             Change::DeleteRange(log(0), log(u64::MAX)),
-            Change::Put(Arc::from(&layout::head_key(0)[..]), record.into()),
+            Change::Put(layout::head_key(0).into(), record.into()),
         ];
         *state = applied(state.clone(), changes);
         Ok(())
@@ -156,8 +157,8 @@ fn applied(mut state: Overlay, changes: Vec<Change>) -> Overlay {
             Change::Delete(key) => state.forget(&key),
             Change::DeleteRange(from, to) => {
                 let bounds = (Bound::Included(&*from), Bound::Excluded(&*to));
-                let doomed: Vec<StagedKey> =
-                    state.keys(bounds, Direction::Forward).map(Arc::clone).collect();
+                let doomed: Vec<RecordKey> =
+                    state.keys(bounds, Direction::Forward).cloned().collect();
                 for key in doomed {
                     state.forget(&key);
                 }

@@ -14,13 +14,11 @@ use imbl::ordmap::RangedIter;
 use imbl::shared_ptr::DefaultSharedPtr;
 
 use crate::backend::{
-    Bounds, Change, Direction, Record, Records, Revision, Snapshot, is_empty_range,
+    Bounds, Change, Direction, Record, RecordKey, Records, Revision, Snapshot, is_empty_range,
 };
 use crate::error::Result;
 use crate::layout;
-
-/// A key of the overlay, shared by all its versions.
-pub type StagedKey = Arc<[u8]>;
+use crate::record_key::Probe;
 
 /// What is staged for a key: a value, or its absence.
 pub type Staged = Option<Arc<[u8]>>;
@@ -32,7 +30,7 @@ pub type Staged = Option<Arc<[u8]>>;
 /// still shares, at most 16 entries a level.
 #[derive(Clone, Default)]
 pub struct Overlay {
-    entries: OrdMap<StagedKey, Staged>,
+    entries: OrdMap<RecordKey, Staged>,
 }
 
 impl Overlay {
@@ -49,24 +47,29 @@ impl Overlay {
 
     /// Stages a value, or with `None` the absence of one.
     #[inline]
-    pub fn stage(&mut self, key: StagedKey, staged: Staged) {
+    pub fn stage(&mut self, key: RecordKey, staged: Staged) {
         self.entries.insert(key, staged);
     }
 
     /// Takes a key out, so that what is below shows again.
     pub fn forget(&mut self, key: &[u8]) {
-        self.entries.remove(key);
+        self.entries.remove(&Probe::new(key));
     }
 
     /// What is staged for a key; `None` when nothing is.
     #[inline]
     pub fn staged(&self, key: &[u8]) -> Option<&Staged> {
-        self.entries.get(key)
+        self.entries.get(&Probe::new(key))
     }
 
     /// Everything staged, in the order of the keys.
-    pub fn iter(&self) -> impl Iterator<Item = (&StagedKey, &Staged)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&RecordKey, &Staged)> {
         self.entries.iter()
+    }
+
+    /// As [`Overlay::iter`], taking them out.
+    pub fn into_changes(self) -> impl Iterator<Item = (RecordKey, Staged)> {
+        self.entries.into_iter()
     }
 
     /// The staged keys of a range, deleted ones included.
@@ -74,13 +77,14 @@ impl Overlay {
         &self,
         bounds: Bounds<'_>,
         direction: Direction,
-    ) -> impl Iterator<Item = &StagedKey> {
+    ) -> impl Iterator<Item = &RecordKey> {
         let entries = (!is_empty_range(bounds)).then(|| self.staged_range(bounds, direction));
         entries.into_iter().flatten().map(|(key, _)| key)
     }
 
     fn staged_range(&self, bounds: Bounds<'_>, direction: Direction) -> StagedRange<'_> {
-        StagedRange { entries: self.entries.range::<_, [u8]>(bounds), direction }
+        let probes = (bounds.0.map(Probe::new), bounds.1.map(Probe::new));
+        StagedRange { entries: self.entries.range::<_, Probe<'_>>(probes), direction }
     }
 
     /// Stages a batch's changes; a range delete becomes a deletion of each key that it finds here
@@ -91,13 +95,13 @@ impl Overlay {
     pub fn apply(&mut self, changes: &[Change], base: &dyn Snapshot) -> Result<()> {
         for change in changes {
             match change {
-                Change::Put(key, value) => self.stage(Arc::clone(key), Some(Arc::clone(value))),
-                Change::Delete(key) => self.stage(Arc::clone(key), None),
+                Change::Put(key, value) => self.stage(key.clone(), Some(Arc::clone(value))),
+                Change::Delete(key) => self.stage(key.clone(), None),
                 Change::DeleteRange(from, to) => {
                     let bounds = (Bound::Included(&**from), Bound::Excluded(&**to));
-                    let doomed: Vec<StagedKey> = self
+                    let doomed: Vec<RecordKey> = self
                         .range_over(base, bounds, Direction::Forward)?
-                        .map(|record| record.map(|(key, _)| StagedKey::from(&*key)))
+                        .map(|record| record.map(|(key, _)| RecordKey::from(&*key)))
                         .collect::<Result<_>>()?;
                     for key in doomed {
                         self.stage(key, None);
@@ -112,15 +116,15 @@ impl Overlay {
     ///
     /// # Errors
     /// Those of reading `base`.
-    pub fn expand(changes: &[Change], base: &dyn Snapshot) -> Result<Vec<(StagedKey, Staged)>> {
+    pub fn expand(changes: &[Change], base: &dyn Snapshot) -> Result<Vec<(RecordKey, Staged)>> {
         if changes.iter().any(|change| matches!(change, Change::DeleteRange(..))) {
             let mut overlay = Overlay::default();
             overlay.apply(changes, base)?;
             return Ok(overlay.entries.into_iter().collect());
         }
         let point = |change: &Change| match change {
-            Change::Put(key, value) => Some((Arc::clone(key), Some(Arc::clone(value)))),
-            Change::Delete(key) => Some((Arc::clone(key), None)),
+            Change::Put(key, value) => Some((key.clone(), Some(Arc::clone(value)))),
+            Change::Delete(key) => Some((key.clone(), None)),
             Change::DeleteRange(..) => None,
         };
         Ok(changes.iter().filter_map(point).collect())
@@ -132,7 +136,7 @@ impl Overlay {
     }
 
     fn get_over<'s>(&'s self, base: &'s dyn Snapshot, key: &[u8]) -> Result<Option<Cow<'s, [u8]>>> {
-        match self.entries.get(key) {
+        match self.staged(key) {
             Some(staged) => Ok(staged.as_deref().map(Cow::Borrowed)),
             None => base.get(key),
         }
@@ -166,19 +170,25 @@ impl Overlay {
         if self.is_empty() {
             return base.floor(lower, key);
         }
-        let bounds = (Bound::Included(lower), Bound::Included(key));
-        if is_empty_range(bounds) {
-            return Ok(None);
-        }
-        let nearest = self.entries.range::<_, [u8]>(bounds).next_back();
+        let nearest = self
+            .entries
+            .get_prev(&Probe::new(key))
+            .filter(|(staged_key, _)| ***staged_key >= *lower);
         let Some((staged_key, staged)) = nearest else { return base.floor(lower, key) };
         match staged {
+            // Nothing is between.
+            Some(value) if **staged_key == *key => {
+                Ok(Some((Cow::Borrowed(staged_key), Cow::Borrowed(value))))
+            }
             // Nothing staged lies between here and `key`, so the base alone can come nearer.
             Some(value) => match base.floor(lower, key)? {
                 Some(found) if *found.0 > **staged_key => Ok(Some(found)),
                 _ => Ok(Some((Cow::Borrowed(staged_key), Cow::Borrowed(value)))),
             },
-            None => self.range_over(base, bounds, Direction::Backward)?.next().transpose(),
+            None => {
+                let bounds = (Bound::Included(lower), Bound::Included(key));
+                self.range_over(base, bounds, Direction::Backward)?.next().transpose()
+            }
         }
     }
 }
@@ -263,12 +273,12 @@ impl Snapshot for Nothing {
 
 /// The staged entries of a range, in either direction.
 struct StagedRange<'s> {
-    entries: RangedIter<'s, StagedKey, Staged, DefaultSharedPtr>,
+    entries: RangedIter<'s, RecordKey, Staged, DefaultSharedPtr>,
     direction: Direction,
 }
 
 impl<'s> Iterator for StagedRange<'s> {
-    type Item = (&'s StagedKey, &'s Staged);
+    type Item = (&'s RecordKey, &'s Staged);
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.direction {

@@ -499,7 +499,7 @@ pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>, out: &mut Vec<u
     let kept = (index + usize::from(value.is_some())).saturating_sub(1).min(count_after - 1);
     let stored = kept.min(count.saturating_sub(1));
     out.extend_from_slice(&offsets[..stored * width]);
-    let moved = offsets[(kept + count).saturating_sub(count_after) * width..].chunks_exact(width);
+    let moved = &offsets[(kept + count).saturating_sub(count_after) * width..];
     let moved_by = entry_len.wrapping_sub(end - start) as u32;
     // No offset is stored of the first entry, nor of the end.
     let unstored = match index {
@@ -510,15 +510,16 @@ pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>, out: &mut Vec<u
     if let Some(offset) = unstored {
         out.extend_from_slice(&(offset as u32).to_le_bytes()[..width]);
     }
+    let moved_at = out.len();
+    out.extend_from_slice(moved);
+    let moved = &mut out[moved_at..];
     match width {
-        1 => out.extend(moved.map(|offset| offset[0].wrapping_add(moved_by as u8))),
-        2 => moved.for_each(|offset| {
-            let offset = u16::from_le_bytes([offset[0], offset[1]]);
-            out.extend_from_slice(&offset.wrapping_add(moved_by as u16).to_le_bytes());
+        1 => moved.iter_mut().for_each(|offset| *offset = offset.wrapping_add(moved_by as u8)),
+        2 => moved.as_chunks_mut().0.iter_mut().for_each(|offset| {
+            *offset = u16::from_le_bytes(*offset).wrapping_add(moved_by as u16).to_le_bytes();
         }),
-        _ => moved.for_each(|offset| {
-            let offset = u32::from_le_bytes([offset[0], offset[1], offset[2], offset[3]]);
-            out.extend_from_slice(&offset.wrapping_add(moved_by).to_le_bytes());
+        _ => moved.as_chunks_mut().0.iter_mut().for_each(|offset| {
+            *offset = u32::from_le_bytes(*offset).wrapping_add(moved_by).to_le_bytes();
         }),
     }
     out.extend_from_slice(page.body.get(entries_at..start)?);

@@ -23,6 +23,9 @@ use crate::visit::Container;
 /// Bytes of new records that are kept in memory before they are written ahead.
 pub const WRITE_AHEAD_LEN: usize = 8 << 20;
 
+/// Revisions that are trimmed from the log at once.
+const LOG_TRIM_LEN: u64 = 16;
+
 /// The sizes that decide where data lies, from the backend's capabilities.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
@@ -130,13 +133,14 @@ impl<'b> Pending<'b> {
     /// Those of taking a snapshot; `Corrupted` when the store's head is damaged.
     pub fn new(backend: &'b dyn Backend) -> Result<Pending<'b>> {
         let layered = Overlay::default().over(backend.snapshot()?);
-        let catalogue = OpenHead::load(&layered, 0)?;
+        let mut heads = Vec::with_capacity(4);
+        heads.push(OpenHead::load(&layered, 0)?);
         Ok(Pending {
             backend,
             layered,
-            base: catalogue.head.revision,
+            base: heads[0].head.revision,
             sizes: Sizes::of(backend),
-            heads: vec![catalogue],
+            heads,
             unwritten_len: 0,
             reclaims: false,
             last_page: RefCell::default(),
@@ -309,9 +313,9 @@ impl<'b> Pending<'b> {
         {
             changes.push(Change::Put(head_key(*tree).into(), head.encode(*tree).into()));
         }
-        changes.extend(overlay.iter().map(|(key, staged)| match staged {
-            Some(record) => Change::Put(Arc::clone(key), Arc::clone(record)),
-            None => Change::Delete(Arc::clone(key)),
+        changes.extend(overlay.into_changes().map(|(key, staged)| match staged {
+            Some(record) => Change::Put(key, record),
+            None => Change::Delete(key),
         }));
         changes
     }
@@ -333,8 +337,7 @@ impl<'b> Pending<'b> {
             open.head.revision = revision;
         }
         let trees = self.trees();
-        let mut bases: Vec<(TreeId, Revision)> = vec![(0, self.base)];
-        bases.extend(trees.iter().filter(|&&tree| tree != 0).map(|&tree| (tree, self.base)));
+        let bases = trees.iter().map(|&tree| (tree, self.base)).collect();
         Ok(Batch { bases, revision, commit_id, changes: self.take_changes(&trees), diff })
     }
 
@@ -372,12 +375,16 @@ impl<'b> Pending<'b> {
         self.put(&item.key(), &item.encode());
     }
 
-    /// Stores the encoded diff of a revision and trims the log to `keep` revisions.
+    /// Stores the encoded diff of a revision and trims the log, some revisions at a time, to `keep`
+    /// and at most 15 more.
     pub fn log(&mut self, revision: Revision, diff: Arc<[u8]>, keep: u64) {
         let key = |revision| crate::layout::prefix(0, RecordKind::Log, revision);
         self.put_shared(&key(revision), diff);
-        if let Some(old) = revision.checked_sub(keep).filter(|&old| old > 0) {
-            self.delete(&key(old));
+        if revision % LOG_TRIM_LEN == 0 {
+            let end = (revision + 1).saturating_sub(keep);
+            for old in end.saturating_sub(LOG_TRIM_LEN).max(1)..end {
+                self.delete(&key(old));
+            }
         }
     }
 }

@@ -6,6 +6,8 @@
 
 use std::ops::Bound;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::backend::{Backend, Batch, Change, Direction, Outcome, Snapshot, TreeId};
 use crate::error::{Error, Result};
 use crate::layout::{PREFIX_LEN, RecordKind, head_key, prefix};
@@ -116,7 +118,7 @@ impl Item {
 /// What an encoded node refers to: containers in pages, long values and trees, looking into inline
 /// containers but not into pages. `None` for damaged bytes.
 pub fn references(encoded: &[u8], mut found: impl FnMut(Reference)) -> Option<()> {
-    let mut pending: Vec<&[u8]> = vec![encoded];
+    let mut pending: SmallVec<[&[u8]; 8]> = smallvec![encoded];
     while let Some(encoded) = pending.pop() {
         match node::read(encoded)?.node {
             Node::Scalar(_) => {}

@@ -74,7 +74,7 @@ impl Value {
     /// Drives `visitor` over this value, without recursion.
     pub fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
         enum Open<'a> {
-            Map(members::Iter<'a>),
+            Map(members::Iter<'a, Value>),
             List(std::slice::Iter<'a, Value>),
         }
         let mut stack: Vec<Open<'_>> = Vec::new();
@@ -169,7 +169,7 @@ impl From<Vec<Value>> for Value {
 
 /// The members of a map, in the collation of [`crate::key`].
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Map(Members);
+pub struct Map(Members<Value>);
 
 impl Map {
     /// No members.

@@ -31,6 +31,10 @@ pub struct Set {
     #[arg(long)]
     create: bool,
 
+    /// Fail unless there is a node already
+    #[arg(long, conflicts_with = "create")]
+    replace: bool,
+
     /// Fail unless the store is at this revision
     #[arg(long, value_name = "R")]
     if_revision: Option<u64>,
@@ -65,8 +69,7 @@ impl Set {
         let store = global.open_or_create(&self.write)?;
         store.write(|transaction| {
             self.check_revision(transaction)?;
-            let existing = if self.create { Existing::MustNot } else { Existing::Any };
-            transaction.set_with(&self.path, existing, |visitor| {
+            transaction.set_with(&self.path, self.existing(), |visitor| {
                 let opened = reopen(&input, &mut opened)?;
                 match self.bytes {
                     true => visitor.scalar(Scalar::Bytes(&input.read_bytes(opened)?)),
@@ -76,6 +79,14 @@ impl Set {
         })?;
         store.wait_until_reclaimed();
         Ok(())
+    }
+
+    fn existing(&self) -> Existing {
+        match (self.create, self.replace) {
+            (true, _) => Existing::MustNot,
+            (_, true) => Existing::Must,
+            _ => Existing::Any,
+        }
     }
 
     fn check_revision(&self, transaction: &Transaction<'_>) -> Result<()> {

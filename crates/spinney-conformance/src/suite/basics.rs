@@ -10,6 +10,7 @@ pub(super) const CASES: &[Case] = &[
     ("an empty store is an empty map", empty),
     ("set makes the maps on the way", set_makes_parents),
     ("create refuses a node that exists", create),
+    ("replace refuses a node that does not exist", replace),
     ("paths that are no paths are refused", bad_paths),
     ("ways through scalars are refused", ways_through_scalars),
     ("the root takes an object of trees", the_root),
@@ -48,6 +49,27 @@ fn create(s: &Subject) {
     s.refused(AlreadyExists, "`/l/0`", |tx| tx.create("/l/0", &2.into()));
     s.write(|tx| tx.create("/l/-", &2.into()));
     assert_eq!(s.text(""), r#"{"a":{"b":1},"l":[1,2]}"#);
+}
+
+fn replace(s: &Subject) {
+    s.set("/a", r#"{"b":1,"l":[1],"m":{"n":{}}}"#);
+    let before = s.revision();
+    for path in ["/a/x", "/a/x/y", "/x", "/a/b/c", "/a/l/1", "/a/l/-", "/a/m/n/o/p"] {
+        s.refused(NotFound, path, |tx| tx.replace(path, &2.into()));
+    }
+    assert_eq!(s.revision(), before);
+    s.write(|tx| {
+        tx.replace("/a/b", &2.into())?;
+        tx.replace("/a/l/0", &3.into())?;
+        tx.replace("/a/m/n", &4.into())
+    });
+    assert_eq!(s.text(""), r#"{"a":{"b":2,"l":[3],"m":{"n":4}}}"#);
+    s.write(|tx| {
+        tx.remove("/a/b")?;
+        tx.replace("/a/b", &5.into()).expect_err("it has just been removed");
+        tx.replace("/a/m", &6.into())
+    });
+    assert_eq!(s.text(""), r#"{"a":{"l":[3],"m":6}}"#);
 }
 
 fn bad_paths(s: &Subject) {

@@ -1,7 +1,8 @@
 //! Turning the edits of a map into an inline body or into changed pages.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, shortest_separator, write_page_header};
 use crate::key::EncodedKey;
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
+use crate::members::Members;
 use crate::node::{self, Node};
 use crate::page::{self, Entry, Measure, Page};
 use crate::pending::{Pending, StoredPage};
@@ -25,7 +27,6 @@ use crate::visit::Container;
 type Fresh<'a> = (&'a [u8], Option<Cow<'a, [u8]>>);
 
 /// What the edits of a map come to.
-#[derive(Default)]
 struct Changes<'a> {
     fresh: Vec<Fresh<'a>>,
     added: u64,
@@ -34,12 +35,24 @@ struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
+    fn with_capacity(edits: usize) -> Changes<'a> {
+        // On the way to an edit there is often nothing fresh.
+        Changes { fresh: Vec::new(), added: 0, removed: 0, members: Vec::with_capacity(edits) }
+    }
+
     fn note(&mut self, key: &[u8], tree: TreeId, change: MemberChange) {
         self.members.push(MemberDelta {
             step: Step::Key(EncodedKey::from_slice(key)),
             tree,
             change,
         });
+    }
+
+    /// What changed in a member is told by what changed below it.
+    fn note_below(&mut self, key: &[u8], node: usize, nodes: &[Work]) {
+        if nodes[node].changed {
+            self.note(key, nodes[node].tree, MemberChange::Below { node, meta: None });
+        }
     }
 
     fn set(&mut self, key: &'a [u8], value: Cow<'a, [u8]>, existed: bool) {
@@ -85,14 +98,18 @@ fn member_changes<'a>(
     edits: &'a Edits,
     pending: &Pending<'_>,
     index: usize,
-    staged: &'a BTreeMap<EncodedKey, Edit>,
+    staged: &'a Members<Edit>,
 ) -> Result<Changes<'a>> {
     let work = &edits.nodes[index];
     let Body::Map(map) = &work.body else { unreachable!("it is a map") };
     let empty = matches!(&map.base, Base::Inline(body) if body.is_empty());
-    let mut changes = Changes::default();
-    changes.fresh.reserve(staged.len());
-    for (key, edit) in staged {
+    let mut changes = Changes::with_capacity(staged.len());
+    for (key, edit) in staged.iter() {
+        if let Some((child, root)) = in_place(&edits.nodes, edit) {
+            changes.note_below(key, child, &edits.nodes);
+            root.into_iter().for_each(|root| changes.set(key, root, true));
+            continue;
+        }
         let stored = match empty {
             true => None,
             false => edits.stored_member(pending, index, key)?,
@@ -116,11 +133,19 @@ fn member_changes<'a>(
 fn catalogue_changes<'a>(
     edits: &'a Edits,
     pending: &mut Pending<'_>,
-    staged: &'a BTreeMap<EncodedKey, Edit>,
+    staged: &'a Members<Edit>,
 ) -> Result<Changes<'a>> {
-    let live = live_trees(edits, staged);
-    let mut changes = Changes::default();
-    for (key, edit) in staged {
+    let live = OnceCell::new();
+    let live = || live.get_or_init(|| live_trees(edits, staged));
+    let mut changes = Changes::with_capacity(staged.len());
+    for (key, edit) in staged.iter() {
+        if let Some((child, root)) = in_place(&edits.nodes, edit) {
+            changes.note_below(key, child, &edits.nodes);
+            if let Some(root) = root {
+                pending.head(edits.nodes[child].tree)?.root = root.into();
+            }
+            continue;
+        }
         let stored = edits.stored_member(pending, 0, key)?;
         let stored_tree = edits.stored_tree(pending, key)?;
         let own_tree = edits.member_tree(pending, 0, key)?;
@@ -133,7 +158,7 @@ fn catalogue_changes<'a>(
                 Outcome::Same => {}
                 Outcome::Is(root) => pending.head(tree)?.root = root.into(),
                 Outcome::Gone => {
-                    if !live.contains(&tree) {
+                    if !live().contains(&tree) {
                         pending.head(tree)?.root = Vec::new();
                     }
                     changes.remove(key);
@@ -144,7 +169,7 @@ fn catalogue_changes<'a>(
         // Another tree takes the name, or none does: the stored one went elsewhere or is gone.
         let existed = stored.is_some();
         if let (Some(tree), Some(old)) = (stored_tree, stored) {
-            if !live.contains(&tree) {
+            if !live().contains(&tree) {
                 pending.head(tree)?.root = Vec::new();
             }
             changes.note(key, tree, MemberChange::Node { old: Some((*old).into()), new: None });
@@ -166,9 +191,18 @@ fn catalogue_changes<'a>(
 }
 
 /// The trees that have a name after the edits of the catalogue.
-fn live_trees(edits: &Edits, staged: &BTreeMap<EncodedKey, Edit>) -> BTreeSet<TreeId> {
-    let named = |key: &[u8]| !matches!(staged.get(key), Some(Edit::Removed));
+fn live_trees(edits: &Edits, staged: &Members<Edit>) -> BTreeSet<TreeId> {
+    let named = |key: &EncodedKey| !matches!(staged.get(key), Some(Edit::Removed));
     edits.trees.iter().filter(|(key, _)| named(key)).map(|(_, &tree)| tree).collect()
+}
+
+/// Of a container that is where it is stored: its index, and its encoded node when that is another
+/// now.
+fn in_place<'a>(nodes: &'a [Work], edit: &Edit) -> Option<(usize, Option<Cow<'a, [u8]>>)> {
+    let Edit::Open { meta, node, in_place: true } = edit else { return None };
+    let is_new = |encoded: &Vec<u8>| !nodes[*node].is_stored_as(encoded);
+    let fresh = nodes[*node].encoded.as_ref().is_some_and(is_new);
+    Some((*node, fresh.then(|| nodes[*node].fresh(meta))))
 }
 
 /// What the diff says of a member.
@@ -179,7 +213,7 @@ pub fn member_change(
     outcome: &Outcome<'_>,
 ) -> Result<Option<MemberChange>> {
     // An opened container that was there before is described by what changed below it.
-    if let (Edit::Open { meta, node }, Some(stored)) = (edit, stored)
+    if let (Edit::Open { meta, node, .. }, Some(stored)) = (edit, stored)
         && nodes[*node].is_stored_as(stored)
     {
         let (old_meta, _) = node::split_meta(stored)
@@ -366,7 +400,8 @@ impl Pages {
     fn apply(&mut self, pending: &mut Pending<'_>, fresh: &[Fresh<'_>]) -> Result<usize> {
         let copied = pending.map_page(self.tree, self.id, fresh[0].0)?;
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
-        let mut record = vec![0; PAGE_HEADER_LEN];
+        let mut record = Vec::with_capacity(pending.sizes.page_len_max + PAGE_HEADER_LEN);
+        record.resize(PAGE_HEADER_LEN, 0);
         if let [(key, value)] = fresh
             && copied.cut_len.is_none()
             && page::splice(&page, key, value.as_deref(), &mut record).is_some()

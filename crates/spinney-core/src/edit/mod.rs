@@ -18,6 +18,7 @@ use crate::diff::Delta;
 use crate::edit::list::ListWork;
 use crate::error::{Error, Result};
 use crate::key::EncodedKey;
+use crate::members::Members;
 use crate::node::{self, Node};
 use crate::page::Page;
 use crate::part::Part;
@@ -56,14 +57,14 @@ pub struct MapWork {
     /// Where the stored members are.
     pub base: Base,
     /// The edits.
-    pub edits: BTreeMap<EncodedKey, Edit>,
+    pub edits: Members<Edit>,
     /// Whether it is the store's catalogue, whose members are trees.
     pub catalogue: bool,
 }
 
 impl MapWork {
     fn new(base: Base) -> MapWork {
-        MapWork { base, edits: BTreeMap::new(), catalogue: false }
+        MapWork { base, edits: Members::default(), catalogue: false }
     }
 }
 
@@ -89,11 +90,26 @@ pub enum Edit {
         meta: Box<[u8]>,
         /// Index of the [`Work`].
         node: usize,
+        /// Whether it was opened where it is stored, and has the metadata that it had there.
+        in_place: bool,
     },
+}
+
+impl Edit {
+    /// The same member for another place.
+    pub fn displaced(mut self) -> Edit {
+        if let Edit::Open { in_place, .. } = &mut self {
+            *in_place = false;
+        }
+        self
+    }
 }
 
 /// The tree of a member: its own in the catalogue, the container's everywhere else.
 pub type MemberTree = TreeId;
+
+/// Containers that there is room for at first: about 1 kB, which allocators have at hand.
+const NODES_USUAL: usize = 6;
 
 /// All opened containers of a transaction; index 0 is the catalogue.
 pub struct Edits {
@@ -107,7 +123,7 @@ impl Edits {
     /// Opens the catalogue.
     pub fn new(pending: &Pending<'_>) -> Result<Edits> {
         let root = pending.catalogue();
-        let mut edits = Edits { nodes: Vec::with_capacity(8), trees: BTreeMap::new() };
+        let mut edits = Edits { nodes: Vec::with_capacity(NODES_USUAL), trees: BTreeMap::new() };
         match edits.open(pending, 0, &root)? {
             Some((_, 0)) => {}
             _ => return Err(Error::corrupted("the store's root is not a map")),
@@ -272,18 +288,7 @@ pub fn outcome<'a>(
             return Ok(if stored.is_some() { Outcome::Gone } else { Outcome::Same });
         }
         Edit::Set(encoded) => Cow::Borrowed(encoded),
-        Edit::Open { meta, node } => match &nodes[*node].encoded {
-            Some(encoded) if meta.is_empty() => Cow::Borrowed(encoded),
-            encoded => {
-                let mut out = Vec::new();
-                node::write_meta(meta, &mut out);
-                match encoded {
-                    Some(encoded) => out.extend_from_slice(encoded),
-                    None => nodes[*node].write_base(&mut out),
-                }
-                out.into()
-            }
-        },
+        Edit::Open { meta, node, .. } => nodes[*node].fresh(meta),
     };
     Ok(if stored == Some(&*fresh) { Outcome::Same } else { Outcome::Is(fresh) })
 }
@@ -315,7 +320,7 @@ impl Work {
             Body::Map(map) => (Some(map), None),
             Body::List(list) => (None, Some(list)),
         };
-        let members = map.into_iter().flat_map(|map| &map.edits);
+        let members = map.into_iter().flat_map(|map| map.edits.iter());
         let elements = list.into_iter().flat_map(|list| list.edits());
         members.map(|(key, edit)| (&**key, edit)).chain(elements.map(|edit| (&[][..], edit)))
     }
@@ -323,7 +328,11 @@ impl Work {
     /// Takes the edits of its members out.
     pub fn take_edits(&mut self) -> Vec<Edit> {
         match &mut self.body {
-            Body::Map(map) => std::mem::take(&mut map.edits).into_values().collect(),
+            Body::Map(map) => {
+                let mut edits = Vec::with_capacity(map.edits.len());
+                std::mem::take(&mut map.edits).move_values_to(&mut edits);
+                edits
+            }
             Body::List(list) => {
                 let edits = list.edits().cloned().collect();
                 list.pages.clear();
@@ -344,7 +353,7 @@ impl Work {
                 for index in 0..page.count() {
                     let mut key = Vec::new();
                     page.key_into(index, &mut key).ok_or_else(damaged)?;
-                    if !edits.contains_key(&key[..]) {
+                    if edits.get(&EncodedKey::from_slice(&key)).is_none() {
                         found(page.value(index).ok_or_else(damaged)?)?;
                     }
                 }
@@ -361,6 +370,22 @@ impl Work {
         let mut encoded = Vec::new();
         self.write_base(&mut encoded);
         found(&encoded)
+    }
+
+    /// The encoded node with its metadata, once it is encoded.
+    pub fn fresh(&self, meta: &[u8]) -> Cow<'_, [u8]> {
+        match &self.encoded {
+            Some(encoded) if meta.is_empty() => Cow::Borrowed(encoded),
+            encoded => {
+                let mut out = Vec::new();
+                node::write_meta(meta, &mut out);
+                match encoded {
+                    Some(encoded) => out.extend_from_slice(encoded),
+                    None => self.write_base(&mut out),
+                }
+                out.into()
+            }
+        }
     }
 
     /// Appends the encoded node as it is stored.

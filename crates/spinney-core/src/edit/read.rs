@@ -52,9 +52,8 @@ fn member<'s>(
     let work = &edits.nodes[node];
     match &work.body {
         Body::Map(map) => {
-            let mut key = Vec::new();
-            Key::new(segment).encode(&mut key);
-            match map.edits.get(&key[..]) {
+            let key = Key::new(segment).encoded();
+            match map.edits.get(&key) {
                 Some(edit) => Ok(edited(edits, node, &key, edit)),
                 None => {
                     let mut slot: Slot<'s> = base_slot(edits, node);
@@ -85,7 +84,7 @@ fn edited<'s>(edits: &'s Edits, node: usize, key: &[u8], edit: &'s Edit) -> Opti
     let work = &edits.nodes[node];
     match edit {
         Edit::Removed => None,
-        Edit::Open { meta, node } => Some(Found::Open { meta, node: *node }),
+        Edit::Open { meta, node, .. } => Some(Found::Open { meta, node: *node }),
         Edit::Set(encoded) => {
             let tree = match &work.body {
                 Body::Map(map) if map.catalogue => {

@@ -35,6 +35,14 @@ impl Transaction<'_> {
         self.set_with(path, Existing::MustNot, |visitor| value.visit(visitor))
     }
 
+    /// As [`Transaction::set`], but only where there is a node.
+    ///
+    /// # Errors
+    /// `NotFound`; as [`Transaction::set`].
+    pub fn replace(&mut self, path: &str, value: &Value) -> Result<()> {
+        self.set_with(path, Existing::Must, |visitor| value.visit(visitor))
+    }
+
     /// Sets the node at a path to what `source` drives into the visitor it is given, in bounded
     /// memory however large it is.
     ///
@@ -63,14 +71,17 @@ impl Transaction<'_> {
         let Some((parent, last)) = path::split_last(path) else {
             return self.set_root(source);
         };
-        let parent = self.open_again(parent, true)?.expect("missing maps are made");
+        let Some(parent) = self.open_again(parent, existing != Existing::Must)? else {
+            return Err(nothing_there());
+        };
         match self.edits.nodes[parent].container() {
             Container::Map => self.set_member(parent, &encoded_key(&last)?, existing, source),
-            Container::List if last == "-" => {
+            Container::List if last == "-" && existing != Existing::Must => {
                 let position = self.list_len(parent);
                 self.insert_into(parent, position, source)
             }
             Container::List => match self.child(parent, &last)? {
+                Child::Absent if existing == Existing::Must => Err(nothing_there()),
                 Child::Absent => Err(self.no_element(parent, &last)),
                 _ if existing == Existing::MustNot => Err(exists_already()),
                 _ => {
@@ -88,8 +99,14 @@ impl Transaction<'_> {
         existing: Existing,
         source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
     ) -> Result<()> {
-        if existing == Existing::MustNot && !matches!(self.map_child(parent, key)?, Child::Absent) {
-            return Err(exists_already());
+        if existing != Existing::Any {
+            match (existing, self.map_child(parent, key)?) {
+                (Existing::Must, Child::Absent) => return Err(nothing_there()),
+                (Existing::MustNot, Child::Open(_) | Child::Scalar(_)) => {
+                    return Err(exists_already());
+                }
+                _ => {}
+            }
         }
         let tree = self.edits.member_tree_to_write(&mut self.pending, parent, key)?;
         let encoded = self.build(tree, source)?;
@@ -371,7 +388,11 @@ impl Transaction<'_> {
             }
             Child::Open(node) => {
                 self.edits.nodes[node].changed = true;
-                self.replace_edit(parent, &last, Edit::Open { meta: meta.into(), node })?;
+                self.replace_edit(
+                    parent,
+                    &last,
+                    Edit::Open { meta: meta.into(), node, in_place: false },
+                )?;
             }
         }
         self.mark_changed()
@@ -406,6 +427,11 @@ impl Visitor for DepthCheck {
     fn meta(&mut self, _: &str, _: &str) -> Result<()> {
         Ok(())
     }
+}
+
+#[cold]
+fn nothing_there() -> Error {
+    Error::not_found("there is no node to replace; set it to make one")
 }
 
 #[cold]

@@ -78,7 +78,8 @@ impl Transaction<'_> {
 
     /// The changed containers that are still in the tree, parents before children.
     fn opened(&mut self) -> Result<Vec<usize>> {
-        let mut order = vec![(0, true)];
+        let mut order = Vec::with_capacity(self.edits.nodes.len());
+        order.push((0, true));
         let mut at = 0;
         while let Some(&(node, in_diff)) = order.get(at) {
             at += 1;
@@ -86,11 +87,11 @@ impl Transaction<'_> {
             let work = &self.edits.nodes[node];
             let list = work.container() == Container::List;
             for (key, edit) in work.edits() {
-                if let Edit::Open { node: child, .. } = edit
+                if let Edit::Open { node: child, in_place, .. } = edit
                     && self.edits.nodes[*child].changed
                 {
                     let stored = || self.edits.was_stored(&self.pending, node, key);
-                    order.push((*child, in_diff && (list || stored()?)));
+                    order.push((*child, in_diff && (list || *in_place || stored()?)));
                 }
             }
         }
@@ -106,11 +107,13 @@ impl Transaction<'_> {
         }
         let mut diff = Diff::default();
         let mut path: Vec<Step> = Vec::with_capacity(8);
-        let mut stack = vec![Next::Enter(0)];
+        let mut stack = Vec::with_capacity(8);
+        stack.push(Next::Enter(0));
         while let Some(next) = stack.pop() {
             let op = |step: Option<Step>, what, tree, old, new| {
-                let path = path.iter().cloned().chain(step).collect();
-                Op { path, what, tree, old, new }
+                let mut whole = Vec::with_capacity(path.len() + 1);
+                whole.extend(path.iter().cloned().chain(step));
+                Op { path: whole, what, tree, old, new }
             };
             match next {
                 Next::Leave => {
@@ -156,25 +159,26 @@ impl Transaction<'_> {
     /// Queues what is referred to no more: what removed and replaced nodes held, stored ones and
     /// those that came and went in this transaction, except what lives on elsewhere.
     fn reclaim_dropped(&mut self, diff: &Diff) -> Result<()> {
-        let mut dropped = std::mem::take(&mut self.dropped);
-        let nodes = diff.ops.iter().filter(|op| op.what == What::Node);
-        dropped.extend(nodes.filter_map(|op| Some((op.tree, op.old.as_deref()?.to_vec()))));
-        // Changes below containers that are themselves new, or moved, are no part of the diff.
-        for work in &mut self.edits.nodes {
-            if !work.in_written_diff {
-                let Delta { members, taken, .. } = std::mem::take(&mut work.delta);
-                let replaced = members.into_iter().filter_map(|member| match member.change {
-                    MemberChange::Node { old, .. } => old,
-                    MemberChange::Below { .. } => None,
-                });
-                let old = replaced.chain(taken.into_iter().map(|taken| taken.value));
-                dropped.extend(old.map(|old| (work.tree, old.to_vec())));
-            }
-        }
         let mut items = Vec::new();
-        for (tree, encoded) in dropped {
-            references(&encoded, |reference| items.extend(reference.item(tree)))
-                .ok_or_else(damaged)?;
+        let mut drop_node = |tree, encoded: &[u8]| {
+            references(encoded, |reference| items.extend(reference.item(tree))).ok_or_else(damaged)
+        };
+        for (tree, encoded) in &self.dropped {
+            drop_node(*tree, encoded)?;
+        }
+        for op in diff.ops.iter().filter(|op| op.what == What::Node) {
+            op.old.as_deref().map_or(Ok(()), |old| drop_node(op.tree, old))?;
+        }
+        // Changes below containers that are themselves new, or moved, are no part of the diff.
+        for work in self.edits.nodes.iter().filter(|work| !work.in_written_diff) {
+            for member in &work.delta.members {
+                if let MemberChange::Node { old: Some(old), .. } = &member.change {
+                    drop_node(work.tree, old)?;
+                }
+            }
+            for taken in &work.delta.taken {
+                drop_node(work.tree, &taken.value)?;
+            }
         }
         if items.is_empty() {
             return Ok(());

@@ -49,6 +49,8 @@ pub struct Transaction<'b> {
 pub enum Existing {
     /// Either way.
     Any,
+    /// `NotFound` when there is none.
+    Must,
     /// `AlreadyExists` when there is one.
     MustNot,
 }
@@ -70,7 +72,7 @@ impl<'b> Transaction<'b> {
             last_parent: None,
             made: None,
             base_path: Path::root(),
-            trail: Vec::new(),
+            trail: Vec::with_capacity(8),
         })
     }
 

@@ -75,7 +75,8 @@ impl<'b> Transaction<'b> {
         let tree = self.tree_to_write(parent, segment)?;
         let node = self.edits.new_map(tree);
         let key = encoded_key(segment)?;
-        let before = self.put_map_member(parent, &key, Edit::Open { meta: Box::new([]), node });
+        let made = Edit::Open { meta: Box::new([]), node, in_place: false };
+        let before = self.put_map_member(parent, &key, made);
         self.made.get_or_insert((parent, key, before));
         Ok(node)
     }
@@ -109,7 +110,9 @@ impl<'b> Transaction<'b> {
 
     pub(super) fn map_child(&mut self, parent: usize, key: &[u8]) -> Result<Child> {
         let Body::Map(map) = &self.edits.nodes[parent].body else { unreachable!("it is a map") };
-        let encoded = match map.edits.get(key) {
+        let edit = map.edits.get(&EncodedKey::from_slice(key));
+        let in_place = edit.is_none();
+        let encoded = match edit {
             Some(Edit::Removed) => return Ok(Child::Absent),
             Some(Edit::Open { node, .. }) => return Ok(Child::Open(*node)),
             Some(Edit::Set(encoded)) => Part::from(&**encoded),
@@ -128,7 +131,8 @@ impl<'b> Transaction<'b> {
             None => Ok(Child::Scalar(encoded)),
             Some((meta, node)) => {
                 if let Body::Map(map) = &mut self.edits.nodes[parent].body {
-                    map.edits.insert(EncodedKey::from_slice(key), Edit::Open { meta, node });
+                    let opened = Edit::Open { meta, node, in_place };
+                    map.edits.insert(EncodedKey::from_slice(key), opened);
                 }
                 Ok(Child::Open(node))
             }
@@ -155,7 +159,8 @@ impl<'b> Transaction<'b> {
                 if let Body::List(list) = &mut self.edits.nodes[parent].body
                     && let Some(element) = list.element(&view, position)?
                 {
-                    element.value = ElementValue::Edited(Edit::Open { meta, node });
+                    let opened = Edit::Open { meta, node, in_place: false };
+                    element.value = ElementValue::Edited(opened);
                 }
                 Ok(Child::Open(node))
             }
@@ -368,7 +373,7 @@ impl<'b> Transaction<'b> {
                 let element = self.take_element(parent, position)?;
                 let Body::List(list) = &self.edits.nodes[parent].body else { unreachable!() };
                 let edit = match element.value {
-                    ElementValue::Edited(edit) => edit,
+                    ElementValue::Edited(edit) => edit.displaced(),
                     ref stored => {
                         Edit::Set(list.stored_bytes(stored).expect("it is stored").into())
                     }
@@ -381,7 +386,7 @@ impl<'b> Transaction<'b> {
     pub(super) fn take_map_member(&mut self, parent: usize, key: &[u8]) -> Result<(Edit, TreeId)> {
         let tree = self.edits.member_tree_to_write(&mut self.pending, parent, key)?;
         let edit = match self.put_map_member(parent, key, Edit::Removed) {
-            Some(edit) => edit,
+            Some(edit) => edit.displaced(),
             None => match self.edits.stored_member(&self.pending, parent, key)? {
                 Some(encoded) => Edit::Set((*encoded).into()),
                 None => return Err(damaged()),

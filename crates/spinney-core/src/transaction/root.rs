@@ -58,7 +58,7 @@ impl Transaction<'_> {
             names.push(cursor.key(&mut buffer)?.encoded());
         }
         if let Body::Map(map) = &self.edits.nodes[0].body {
-            names.extend(map.edits.keys().cloned());
+            names.extend(map.edits.iter().map(|(name, _)| name.clone()));
         }
         names.sort_unstable();
         names.dedup();

@@ -244,10 +244,7 @@ impl System for Store {
     fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         self.write(|transaction, path| {
             write_leaf_path(i, path);
-            if !transaction.exists(path)? {
-                return Err(missing());
-            }
-            transaction.set(path, &text.into())
+            transaction.replace(path, &text.into())
         })
     }
 

@@ -3,27 +3,28 @@
 //! Each is `key_len u16 | value_len u32 | key | value`, little-endian; a value length of all ones
 //! stands for the absence of a value. See `docs/format.md`.
 
-use spinney_core::overlay::{Staged, StagedKey};
+use spinney_core::backend::RecordKey;
+use spinney_core::overlay::Staged;
 use spinney_core::{Error, Result};
 
 const HEAD_LEN: usize = 2 + 4;
 const ABSENT: u32 = u32::MAX;
 
 /// Bytes that the changes take in a body.
-pub fn encoded_len(changes: &[(StagedKey, Staged)]) -> usize {
+pub fn encoded_len(changes: &[(RecordKey, Staged)]) -> usize {
     let value_len = |staged: &Staged| staged.as_ref().map_or(0, |value| value.len());
     changes.iter().map(|(key, staged)| HEAD_LEN + key.len() + value_len(staged)).sum()
 }
 
 /// Leaves of the changes of each key the last one.
-pub fn dedup(changes: &mut Vec<(StagedKey, Staged)>) {
+pub fn dedup(changes: &mut Vec<(RecordKey, Staged)>) {
     changes.reverse();
     changes.sort_by(|(a, _), (b, _)| a.cmp(b));
     changes.dedup_by(|(a, _), (b, _)| a == b);
 }
 
 /// Adds the changes to a body.
-pub fn encode(changes: &[(StagedKey, Staged)], body: &mut Vec<u8>) {
+pub fn encode(changes: &[(RecordKey, Staged)], body: &mut Vec<u8>) {
     for (key, staged) in changes {
         let value = staged.as_deref();
         // `Batch::check_limits` has refused longer keys, and longer batches are not journaled.
@@ -35,7 +36,7 @@ pub fn encode(changes: &[(StagedKey, Staged)], body: &mut Vec<u8>) {
 }
 
 /// Gives each change of a body, in order.
-pub fn decode(mut body: &[u8], mut stage: impl FnMut(StagedKey, Staged)) -> Result<()> {
+pub fn decode(mut body: &[u8], mut stage: impl FnMut(RecordKey, Staged)) -> Result<()> {
     while !body.is_empty() {
         let (change, rest) = decode_one(body).ok_or_else(|| {
             Error::corrupted("a record of the journal does not hold changes; restore a backup")
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn changes_round_trip_and_cut_ones_are_damage() {
-        let changes: Vec<(StagedKey, Staged)> = vec![
+        let changes: Vec<(RecordKey, Staged)> = vec![
             ((*b"key").into(), Some((*b"value").into())),
             ((*b"gone").into(), None),
             ((*b"empty").into(), Some((*b"").into())),

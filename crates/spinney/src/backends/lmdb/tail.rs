@@ -5,10 +5,9 @@
 //! same or newer. It must not know locks, files or when to sync.
 
 use std::mem;
-use std::sync::Arc;
 
-use spinney_core::backend::Revision;
-use spinney_core::overlay::{Overlay, Staged, StagedKey};
+use spinney_core::backend::{RecordKey, Revision};
+use spinney_core::overlay::{Overlay, Staged};
 use spinney_core::{Error, Result};
 
 use super::changes;
@@ -39,7 +38,7 @@ pub struct Tail {
 /// the last value of a key stands.
 #[derive(Default)]
 struct Unwritten {
-    changes: Vec<(StagedKey, Staged)>,
+    changes: Vec<(RecordKey, Staged)>,
     /// Bytes of the changes, at most.
     len: usize,
     commits: usize,
@@ -162,12 +161,12 @@ impl Tail {
         &mut self,
         revision: Revision,
         commit_id: u128,
-        changes: Vec<(StagedKey, Staged)>,
+        changes: Vec<(RecordKey, Staged)>,
     ) -> Result<()> {
         let len = self.unwritten.len + changes::encoded_len(&changes);
         self.journal.reserve(len)?;
         for (key, staged) in &changes {
-            self.layers.stage(Arc::clone(key), staged.clone());
+            self.layers.stage(key.clone(), staged.clone());
         }
         self.version += 1;
         let unwritten = &mut self.unwritten;
@@ -256,9 +255,9 @@ impl Tail {
 }
 
 impl Layers {
-    fn stage(&mut self, key: StagedKey, staged: Staged) {
+    fn stage(&mut self, key: RecordKey, staged: Staged) {
         if let Some(frozen) = &mut self.frozen {
-            frozen.since.stage(Arc::clone(&key), staged.clone());
+            frozen.since.stage(key.clone(), staged.clone());
         }
         self.overlay.stage(key, staged);
     }
