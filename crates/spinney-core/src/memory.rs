@@ -153,7 +153,9 @@ fn revision(state: &Overlay) -> Result<Revision> {
 fn applied(mut state: Overlay, changes: Vec<Change>) -> Overlay {
     for change in changes {
         match change {
-            Change::Put(key, value) => state.stage(key, Some(value)),
+            Change::Put(key, value) => {
+                state.stage(key, Some(value));
+            }
             Change::Delete(key) => state.forget(&key),
             Change::DeleteRange(from, to) => {
                 let bounds = (Bound::Included(&*from), Bound::Excluded(&*to));

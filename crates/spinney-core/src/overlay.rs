@@ -45,10 +45,10 @@ impl Overlay {
         self.entries.len()
     }
 
-    /// Stages a value, or with `None` the absence of one.
+    /// Stages a value, or with `None` the absence of one; returns what was staged before.
     #[inline]
-    pub fn stage(&mut self, key: RecordKey, staged: Staged) {
-        self.entries.insert(key, staged);
+    pub fn stage(&mut self, key: RecordKey, staged: Staged) -> Option<Staged> {
+        self.entries.insert(key, staged)
     }
 
     /// Takes a key out, so that what is below shows again.
@@ -95,8 +95,12 @@ impl Overlay {
     pub fn apply(&mut self, changes: &[Change], base: &dyn Snapshot) -> Result<()> {
         for change in changes {
             match change {
-                Change::Put(key, value) => self.stage(key.clone(), Some(Arc::clone(value))),
-                Change::Delete(key) => self.stage(key.clone(), None),
+                Change::Put(key, value) => {
+                    self.stage(key.clone(), Some(Arc::clone(value)));
+                }
+                Change::Delete(key) => {
+                    self.stage(key.clone(), None);
+                }
                 Change::DeleteRange(from, to) => {
                     let bounds = (Bound::Included(&**from), Bound::Excluded(&**to));
                     let doomed: Vec<RecordKey> = self

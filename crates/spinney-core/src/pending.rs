@@ -380,7 +380,7 @@ impl<'b> Pending<'b> {
     pub fn log(&mut self, revision: Revision, diff: Arc<[u8]>, keep: u64) {
         let key = |revision| crate::layout::prefix(0, RecordKind::Log, revision);
         self.put_shared(&key(revision), diff);
-        if revision % LOG_TRIM_LEN == 0 {
+        if revision.is_multiple_of(LOG_TRIM_LEN) {
             let end = (revision + 1).saturating_sub(keep);
             for old in end.saturating_sub(LOG_TRIM_LEN).max(1)..end {
                 self.delete(&key(old));

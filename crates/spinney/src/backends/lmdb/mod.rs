@@ -28,6 +28,7 @@ mod directory;
 mod engine;
 mod flusher;
 mod length;
+mod patch;
 mod shared;
 mod staging;
 mod tail;

@@ -5,13 +5,15 @@
 //! same or newer. It must not know locks, files or when to sync.
 
 use std::mem;
+use std::sync::Arc;
 
 use spinney_core::backend::{RecordKey, Revision};
 use spinney_core::overlay::{Overlay, Staged};
 use spinney_core::{Error, Result};
 
-use super::changes;
+use super::changes::{self, Due, Encoded};
 use super::engine::EngineSnapshot;
+use super::patch;
 use super::shared::Shared;
 use super::turnstile::Hold;
 use crate::journal::{Checkpointed, Ends, Entry, Event, Followed, Journal, Position};
@@ -38,7 +40,7 @@ pub struct Tail {
 /// the last value of a key stands.
 #[derive(Default)]
 struct Unwritten {
-    changes: Vec<(RecordKey, Staged)>,
+    changes: Vec<Due>,
     /// Bytes of the changes, at most.
     len: usize,
     commits: usize,
@@ -165,15 +167,15 @@ impl Tail {
     ) -> Result<()> {
         let len = self.unwritten.len + changes::encoded_len(&changes);
         self.journal.reserve(len)?;
-        for (key, staged) in &changes {
-            self.layers.stage(key.clone(), staged.clone());
-        }
         self.version += 1;
         let unwritten = &mut self.unwritten;
+        unwritten.changes.extend(changes.into_iter().map(|(key, staged)| {
+            let base = self.layers.stage(key.clone(), staged.clone());
+            Due { key, staged, base }
+        }));
         if unwritten.commits == 0 {
             unwritten.first = revision;
         }
-        unwritten.changes.extend(changes);
         (unwritten.len, unwritten.last, unwritten.last_id) = (len, revision, commit_id);
         unwritten.commits += 1;
         self.revision = revision;
@@ -255,11 +257,17 @@ impl Tail {
 }
 
 impl Layers {
-    fn stage(&mut self, key: RecordKey, staged: Staged) {
-        if let Some(frozen) = &mut self.frozen {
-            frozen.since.stage(key.clone(), staged.clone());
-        }
-        self.overlay.stage(key, staged);
+    /// Stages a change and returns the value that the present generation had for the key.
+    fn stage(&mut self, key: RecordKey, staged: Staged) -> Option<Arc<[u8]>> {
+        let Some(frozen) = &mut self.frozen else { return self.overlay.stage(key, staged)? };
+        self.overlay.stage(key.clone(), staged.clone());
+        frozen.since.stage(key, staged)?
+    }
+
+    /// The value that the present generation has for a key.
+    fn present(&self, key: &[u8]) -> Option<&[u8]> {
+        let present = self.frozen.as_ref().map_or(&self.overlay, |frozen| &frozen.since);
+        present.staged(key)?.as_deref()
     }
 
     fn take(
@@ -276,7 +284,19 @@ impl Layers {
             }
             Event::Entry(entry) => {
                 *revision = entry.revision;
-                changes::decode(entry.body, |key, staged| self.stage(key, staged))
+                changes::decode(entry.body, |key, encoded| {
+                    let staged = match encoded {
+                        Encoded::Absent => None,
+                        Encoded::Whole(value) => Some(value.into()),
+                        Encoded::Patch(patch) => {
+                            let value =
+                                self.present(key).and_then(|base| patch::apply(base, patch));
+                            Some(value.ok_or_else(changes::damaged)?.into())
+                        }
+                    };
+                    self.stage(key.into(), staged);
+                    Ok(())
+                })
             }
         }
     }
