@@ -1,5 +1,5 @@
-//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|staged|sets|
-//! appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|staged|
+//! process|durable|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 
 use std::time::{Duration, Instant};
 
@@ -91,10 +91,16 @@ fn main() -> spinney::Result<()> {
                 assert!(store.read()?.get(path)?.is_some());
             }
         }
-        "staged" => {
+        "staged" | "process" | "durable" => {
+            let level = match &*what {
+                "staged" => Durability::None,
+                "process" => Durability::Process,
+                _ => Durability::Durable,
+            };
             for i in 0..times * 1_000 {
                 let value = Value::from(format!("x{i}"));
-                store.write(|tx| tx.set("/running/cont/lst/50000,str50000/l", &value))?;
+                let path = "/running/cont/lst/50000,str50000/l";
+                store.write_with(level, |tx| tx.set(path, &value))?;
             }
         }
         "sets" => {
@@ -133,10 +139,10 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, staged, sets, appends"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, staged, process, durable, sets, appends"
         ),
     }
     let per = start.elapsed() / times;
-    println!("{what}: {per:?} each (leaf: of 10 000, staged: of 1 000)");
+    println!("{what}: {per:?} each (leaf: of 10 000, staged, process, durable: of 1 000)");
     Ok(())
 }
