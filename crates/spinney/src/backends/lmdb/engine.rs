@@ -40,9 +40,6 @@ const MAP_LEN_MAX: u64 = 1 << 40;
 /// Below this reservation the store does not open.
 const MAP_LEN_MIN: u64 = 1 << 30;
 
-/// Snapshots that all processes together may hold at once.
-const READERS_MAX: u32 = 1_024;
-
 /// The adapter's own key, before all others: up to where the journal is in the file.
 pub const CHECKPOINT_KEY: &[u8] = &[0];
 
@@ -95,11 +92,11 @@ pub struct WriteError {
 }
 
 impl Engine {
-    /// Opens the environment in `dir`.
-    pub fn open(dir: &Path, access: Access) -> Result<Engine> {
+    /// Opens the environment in `dir`, for so many snapshots at once in all processes together.
+    pub fn open(dir: &Path, access: Access, readers_max: u32) -> Result<Engine> {
         let file = dir.join(DATA_FILE);
         let failed = |error| engine_error(&format!("cannot open `{}`", file.display()), error);
-        let env = open_env(dir, access).map_err(failed)?;
+        let env = open_env(dir, access, readers_max).map_err(failed)?;
         let txn = env.read_txn().map_err(failed)?;
         let records = env
             .open_databases_and_commit(txn, |opener, txn| {
@@ -222,7 +219,7 @@ impl Engine {
 
 /// Reserves as much address space as the system gives, so that the file grows without anybody's
 /// doing while other processes have it open.
-fn open_env(dir: &Path, access: Access) -> heed::Result<Env<WithoutTls>> {
+fn open_env(dir: &Path, access: Access, readers_max: u32) -> heed::Result<Env<WithoutTls>> {
     let mut flags = EnvFlags::empty();
     if access == Access::ReadOnly {
         flags |= EnvFlags::READ_ONLY;
@@ -230,7 +227,7 @@ fn open_env(dir: &Path, access: Access) -> heed::Result<Env<WithoutTls>> {
     let mut map_len = MAP_LEN_MAX;
     loop {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        options.max_readers(READERS_MAX);
+        options.max_readers(readers_max);
         if let Ok(map_len) = usize::try_from(map_len) {
             options.map_size(map_len);
         }
@@ -434,7 +431,7 @@ fn engine_error(action: &str, error: heed::Error) -> Error {
             Error::limit_exceeded(format!("{action}: a limit of LMDB is reached"))
         }
         MdbError::ReadersFull => Error::busy(format!(
-            "{action}: {READERS_MAX} snapshots are open in all processes together; close some"
+            "{action}: as many snapshots are open in all processes together as may be; close some"
         )),
         MdbError::VersionMismatch => {
             Error::unsupported(format!("{action}: the file was written by another version of LMDB"))

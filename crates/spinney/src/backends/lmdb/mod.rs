@@ -7,7 +7,7 @@
 //! when the power fails. This module must not know what keys mean.
 //!
 //! Limits: the file grows to at most the address space that the process can reserve, 1 TiB where
-//! the system allows it; 1 024 snapshots at once over all processes. The directory must be on a
+//! the system allows it; [`Limits`](crate::Limits) has the others. The directory must be on a
 //! local file system. A second process sees commits once they are written. The file never shrinks
 //! while others may have it mapped, so `compact` gives nothing back: freed pages are used again,
 //! and [`Backend::backup`] makes a compact copy.
@@ -49,7 +49,8 @@ pub const COMMIT_LEN_MAX: usize = 1 << 30;
 /// A handle of a store in a directory. All handles of one directory in a process share one engine.
 ///
 /// # Durability
-/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms; after
+/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms
+/// ([`Limits::write_after`](crate::Limits::write_after)); after
 /// [`Backend::flush`] it survives the end of the process, after [`Backend::sync`] a power failure.
 /// Dropping the last handle syncs.
 pub struct Lmdb {
@@ -83,9 +84,9 @@ impl Lmdb {
                     closing.wait();
                 }
                 let access = if options.read_only { Access::ReadOnly } else { Access::ReadWrite };
-                let engine = Engine::open(&path, access)?;
+                let engine = Engine::open(&path, access, options.limits.snapshots_max)?;
                 engine.check_length()?;
-                let store = Store::new(directory, engine, access)?;
+                let store = Store::new(directory, engine, access, options.limits)?;
                 open.insert(path, Arc::downgrade(&store));
                 store
             }

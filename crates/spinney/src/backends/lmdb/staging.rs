@@ -27,18 +27,13 @@ use super::shared::{Joined, Shared};
 use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
 use crate::journal::{self, Checkpointed, Followed, Group, Journal, Segments, Sizes};
-
-/// Batches of more bytes are written to the engine without being journaled.
-const JOURNALED_BATCH_LEN_MAX: usize = 1 << 20;
+use crate::store_limits::Limits;
 
 /// Batches of more point changes, after ranges are expanded, are written without being journaled.
 const JOURNALED_BATCH_RECORDS_MAX: usize = 50_000;
 
 /// With more bytes unwritten a commit writes them before it answers.
 const UNWRITTEN_LEN_MAX: usize = 1 << 20;
-
-/// A generation of more bytes is followed by the next one, and folded into the engine.
-const GENERATION_LEN: u64 = 8 << 20;
 
 /// How often `wait` looks for commits of other processes.
 const POLL: Duration = Duration::from_millis(10);
@@ -66,6 +61,7 @@ pub struct Store {
     committed: Condvar,
     flusher: Arc<Flusher>,
     counts: Counts,
+    limits: Limits,
     /// Declared last, so that the store is closed before another process takes it to be.
     shared: Shared,
 }
@@ -105,7 +101,12 @@ pub struct Pin(Arc<Store>);
 pub type StoreSnapshot = Layered<EngineSnapshot<Pin>>;
 
 impl Store {
-    pub fn new(directory: Directory, engine: Engine, access: Access) -> Result<Arc<Store>> {
+    pub fn new(
+        directory: Directory,
+        engine: Engine,
+        access: Access,
+        limits: Limits,
+    ) -> Result<Arc<Store>> {
         let turnstile = match access {
             Access::ReadWrite => Some(Turnstile::open(&directory.path)?),
             Access::ReadOnly => None,
@@ -130,11 +131,12 @@ impl Store {
             group: Group::default(),
             failure: Mutex::default(),
             committed: Condvar::new(),
-            flusher: Arc::default(),
+            flusher: Flusher::new(limits),
             counts: Counts {
                 snapshots: AtomicUsize::new(0),
                 checkpointed: Mutex::new(Instant::now()),
             },
+            limits,
             shared,
         }))
     }
@@ -190,7 +192,7 @@ impl Store {
             true => current.revision()?,
             false => batch.revision,
         };
-        if batch.len_bytes() > JOURNALED_BATCH_LEN_MAX {
+        if batch.len_bytes() > self.limits.journaled_len_max_bytes {
             drop(current);
             return self.commit_directly(batch, revision);
         }
@@ -230,7 +232,7 @@ impl Store {
     /// nobody has.
     fn make_room(self: &Arc<Self>) -> Result<MutexGuard<'_, Tail>> {
         let mut tail = self.tail();
-        if tail.journal.end().offset < GENERATION_LEN {
+        if tail.journal.end().offset < self.limits.generation_len_bytes {
             return Ok(tail);
         }
         if tail.frozen().is_some() {
@@ -263,7 +265,8 @@ impl Store {
         let (overlay, end) = (tail.overlay().clone(), tail.journal.end());
         drop(tail);
         self.engine.copy_to(&target.join(DATA_FILE))?;
-        let copy = Engine::open(target, Access::ReadWrite)?;
+        let readers_max = self.limits.snapshots_max;
+        let copy = Engine::open(target, Access::ReadWrite, readers_max)?;
         // A checkpoint may have come in between. It is newer than the overlay, or ends within it.
         if copy.snapshot(())?.checkpoint()?.generation < end.generation {
             let upto = Checkpointed::beyond(end.generation);
