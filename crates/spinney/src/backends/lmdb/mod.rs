@@ -28,6 +28,8 @@ mod directory;
 mod engine;
 mod flusher;
 mod length;
+#[cfg(test)]
+mod power;
 mod shared;
 mod staging;
 mod tail;
@@ -38,7 +40,11 @@ use directory::{Directory, sync_dir, sync_parent};
 use engine::{Access, CHECKPOINT_KEY, Engine};
 use staging::Store;
 
+use crate::journal::{self, Segments, Sizes};
 use crate::os_error::io_error;
+
+/// The journal's files in the store's directory.
+const JOURNAL: &str = "journal";
 
 /// Bytes of a page that fill one overflow page of the engine exactly.
 pub const PAGE_SIZE: usize = 4_080;
@@ -86,7 +92,9 @@ impl Lmdb {
                 let access = if options.read_only { Access::ReadOnly } else { Access::ReadWrite };
                 let engine = Engine::open(&path, access, options.limits.snapshots_max)?;
                 engine.check_length()?;
-                let store = Store::new(directory, engine, access, options.limits)?;
+                let folder = journal::medium::Directory::new(&path, options.read_only);
+                let segments = Segments::new(Arc::new(folder), JOURNAL, Sizes::default());
+                let store = Store::new(directory, engine, segments, access, options.limits)?;
                 open.insert(path, Arc::downgrade(&store));
                 store
             }
@@ -97,6 +105,10 @@ impl Lmdb {
                 dir.display()
             )));
         }
+        Ok(Lmdb::over(store, options.read_only))
+    }
+
+    fn over(store: Arc<Store>, read_only: bool) -> Arc<Lmdb> {
         let capabilities = Capabilities {
             persistent: true,
             multi_process: true,
@@ -108,7 +120,7 @@ impl Lmdb {
             push_wait: false,
             keeps_diffs: false,
         };
-        Ok(Arc::new(Lmdb { store, capabilities, read_only: options.read_only }))
+        Arc::new(Lmdb { store, capabilities, read_only })
     }
 
     /// The random id that the store was made with.

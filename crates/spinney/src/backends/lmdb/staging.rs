@@ -26,7 +26,7 @@ use super::flusher::Flusher;
 use super::shared::{Joined, Shared};
 use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
-use crate::journal::{self, Checkpointed, Followed, Group, Journal, Segments, Sizes};
+use crate::journal::{self, Checkpointed, Followed, Group, Journal, Segments};
 use crate::store_limits::Limits;
 
 /// Batches of more point changes, after ranges are expanded, are written without being journaled.
@@ -37,9 +37,6 @@ const UNWRITTEN_LEN_MAX: usize = 1 << 20;
 
 /// How often `wait` looks for commits of other processes.
 const POLL: Duration = Duration::from_millis(10);
-
-/// The journal's files in the store's directory.
-const JOURNAL: &str = "journal";
 
 /// One open store, shared by its handles and snapshots.
 pub struct Store {
@@ -104,6 +101,7 @@ impl Store {
     pub fn new(
         directory: Directory,
         engine: Engine,
+        segments: Segments,
         access: Access,
         limits: Limits,
     ) -> Result<Arc<Store>> {
@@ -111,8 +109,6 @@ impl Store {
             Access::ReadWrite => Some(Turnstile::open(&directory.path)?),
             Access::ReadOnly => None,
         };
-        let folder = journal::medium::Directory::new(&directory.path, turnstile.is_none());
-        let segments = Segments::new(Arc::new(folder), JOURNAL, Sizes::default());
         let mut tail = Tail::new(Journal::new(segments));
         let Joined { shared, is_alone } = Shared::join(&directory.path, access)?;
         if is_alone {
@@ -434,6 +430,24 @@ impl Store {
     /// Syncs of the journal by this process.
     pub fn syncs(&self) -> u64 {
         self.group.syncs()
+    }
+
+    /// Whether a generation waits for its checkpoint.
+    #[cfg(test)]
+    pub fn is_folding_due(&self) -> bool {
+        self.tail().frozen().is_some()
+    }
+
+    /// Whether the next commit begins a generation.
+    #[cfg(test)]
+    pub fn is_full(&self) -> bool {
+        self.tail().journal.end().offset >= self.limits.generation_len_bytes
+    }
+
+    /// Leaves to the caller what the thread does.
+    #[cfg(test)]
+    pub fn keep_still(&self) {
+        self.flusher.stop();
     }
 
     fn turnstile(&self) -> Result<&Arc<Turnstile>> {
