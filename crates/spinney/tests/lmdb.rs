@@ -99,6 +99,7 @@ fn child() {
         "write" => write_for_ever(&open(&dir), false),
         "read" => hold_snapshots(&open(&dir), 1_000),
         "hog" => hog(&open(&dir)),
+        "hold a snapshot" => hold_a_snapshot(&open(&dir)),
         "answer" => answer(&open(&dir)),
         "write and fold" => write_and_fold(&open(&dir)),
         "read a medium" => read_a_medium(&dir),
@@ -139,6 +140,23 @@ fn hold_snapshots(lmdb: &Lmdb, count: usize) {
     let held: Vec<_> = (0..count).map(|_| lmdb.snapshot().expect("snapshot")).collect();
     say(held.len());
     thread::sleep(Duration::from_secs(60));
+}
+
+/// Holds a snapshot and reads it when it is asked to; takes a new one when it is refused.
+fn hold_a_snapshot(lmdb: &Lmdb) {
+    let mut held = lmdb.snapshot().expect("a snapshot");
+    say("holds");
+    for _ in std::io::stdin().lines() {
+        match held.get(&key(0)) {
+            Ok(value) => say(value.map_or(0, |value| value.len())),
+            Err(error) => {
+                drop(held);
+                held = lmdb.snapshot().expect("a new snapshot");
+                assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+                say(error);
+            }
+        }
+    }
 }
 
 fn hog(lmdb: &Lmdb) {
@@ -856,4 +874,53 @@ fn so_many_snapshots_as_the_limit_says() {
     assert_eq!(full.kind(), ErrorKind::Busy, "{full}");
     // A few more slots fit into the table's last page.
     assert!((20..64).contains(&held.len()), "{}", held.len());
+}
+
+fn fact(lmdb: &Lmdb, name: &str) -> String {
+    let stats = lmdb.stats().expect("stats");
+    stats.into_iter().find(|(found, _)| found == name).expect("a fact").1
+}
+
+/// An old snapshot keeps no writer waiting and the file from growing without end: its process is told
+/// to give it up.
+#[test]
+fn snapshots_that_keep_too_much_are_refused() {
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    let limits =
+        Limits { generation_len_bytes: 64 << 10, pinned_len_max_bytes: 1 << 20, ..Limits::DEFAULT };
+    let lmdb = Lmdb::open(&dir, Options { limits, ..CREATE }).expect("a store");
+    commit_and_sync(&lmdb, (0..20).map(|i| put(&key(i), &[0; 4_000])).collect());
+    lmdb.checkpoint().expect("checkpoint");
+    let mut child =
+        child_command("hold a snapshot", &dir).stdin(Stdio::piped()).spawn().expect("a child");
+    let mut asked = child.stdin.take().expect("stdin");
+    let mut words = said(&mut child);
+    assert_eq!(words.next().as_deref(), Some("holds"));
+    let (mut refused, mut kept, mut file_len) = (0, 0, 0);
+    for round in 0..1_000_u64 {
+        for i in 1..20 {
+            commit(&lmdb, vec![put(&key(i), &[round as u8; 4_000])]);
+        }
+        lmdb.sync(revision(&lmdb)).expect("sync");
+        if round == 15 {
+            let oldest = fact(&lmdb, "oldest snapshot");
+            assert!(oldest.starts_with(&format!("process {}, ", child.id())), "{oldest}");
+            assert_eq!(fact(&lmdb, "snapshots of all processes"), "1");
+        }
+        kept = fact(&lmdb, "bytes kept by snapshots").parse::<u64>().expect("bytes").max(kept);
+        file_len = fact(&lmdb, "file bytes").parse::<u64>().expect("bytes").max(file_len);
+        writeln!(asked).expect("the child listens");
+        let said = words.next().expect("the child reads");
+        if said != "4000" {
+            assert!(said.starts_with("the snapshot is too old"), "{said}");
+            refused += 1;
+        }
+    }
+    println!("{refused} snapshots refused, at most {kept} bytes kept, a file of {file_len}");
+    assert!(refused > 10);
+    assert!((1 << 20..4 << 20).contains(&kept), "{kept}");
+    assert!(file_len < 6 << 20, "{file_len}");
+    drop(asked);
+    assert!(child.wait().expect("wait").success());
 }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use spinney_core::{Error, Result};
 
 use super::engine::{Access, DATA_FILE, Engine, LOCK_FILE};
+use super::network;
 use crate::os_error::io_error;
 use crate::store_limits::Limits;
 
@@ -91,6 +92,7 @@ impl Directory {
             _ => return Err(absent(dir)?),
         };
         let path = dir.canonicalize().map_err(|error| io_error("cannot open", dir, error))?;
+        network::refuse(&path)?;
         check_data_file(&path.join(DATA_FILE))?;
         Ok(Directory { path, store_id })
     }
@@ -147,6 +149,7 @@ fn create(dir: &Path, limits: &Limits) -> Result<String> {
         }
         Err(error) => return Err(io_error("cannot create the directory", dir, error)),
     }
+    network::refuse(dir)?;
     let queue = open_lock(&dir.join(QUEUE_LOCK))?;
     queue.lock().map_err(|error| io_error("cannot lock", &dir.join(QUEUE_LOCK), error))?;
     if let Some(Marker { state: State::Ready, store_id }) = read_marker(dir)? {

@@ -25,6 +25,7 @@ use spinney_core::{Error, Result};
 use twox_hash::XxHash3_64;
 
 use super::length::Pages;
+use super::readers::{self, Pinned};
 use crate::journal::Checkpointed;
 use crate::os_error::{io_error, os_error};
 
@@ -136,7 +137,7 @@ impl Engine {
 
     /// Pins the newest committed state; `owner` lives as long as it is pinned.
     #[inline]
-    pub fn snapshot<O: Send>(&self, owner: O) -> Result<EngineSnapshot<O>> {
+    pub fn snapshot<O: Owner>(&self, owner: O) -> Result<EngineSnapshot<O>> {
         let txn = match self.env.clone().static_read_txn() {
             Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
                 self.clear_dead_readers()?;
@@ -145,7 +146,7 @@ impl Engine {
             begun => begun,
         };
         let txn = txn.map_err(|error| self.error("cannot read", error))?;
-        Ok(EngineSnapshot { txn, records: self.records, _owner: owner })
+        Ok(EngineSnapshot { txn, records: self.records, owner })
     }
 
     /// Frees the reader slots of processes that died.
@@ -188,6 +189,24 @@ impl Engine {
             engine_error(&format!("cannot copy to `{}`", target.display()), error)
         })?;
         file.sync_all().map_err(|error| io_error("cannot sync", target, error))
+    }
+
+    /// The snapshots of all processes, and what they keep.
+    pub fn pinned(&self) -> Result<Pinned> {
+        let newest = self.snapshot(())?;
+        let transaction = newest.transaction() as u64;
+        let table = self.file.with_file_name(LOCK_FILE);
+        let readers =
+            readers::read(&table).map_err(|error| io_error("cannot read", &table, error))?;
+        if readers.iter().all(|reader| reader.transaction >= transaction) {
+            return Ok(Pinned::new(readers, Vec::new()));
+        }
+        let file = self.env.try_clone_inner_file();
+        let file = file.map_err(|error| self.error("cannot read", error))?;
+        let pages = Pages { file: &file, page_len: self.page_len };
+        let freed = pages.freed(transaction);
+        let freed = freed.map_err(|error| io_error("cannot read", &self.file, error))?;
+        Ok(Pinned::new(readers, freed.unwrap_or_default()))
     }
 
     /// Facts for `stats`.
@@ -308,10 +327,28 @@ pub struct EngineSnapshot<O> {
     txn: RoTxn<'static, WithoutTls>,
     records: Database<'static, Bytes, Bytes>,
     /// Declared last, so that the transaction ends first.
-    _owner: O,
+    owner: O,
 }
 
-impl<O> EngineSnapshot<O> {
+/// What lives as long as a snapshot.
+pub trait Owner: Send {
+    /// The transaction before which states are not to be read any more.
+    fn first_readable(&self) -> u64;
+}
+
+impl Owner for () {
+    fn first_readable(&self) -> u64 {
+        0
+    }
+}
+
+impl<O: Owner> EngineSnapshot<O> {
+    /// Its pages stay as they are until it is dropped; it is refused so that it will be.
+    #[inline]
+    fn refuse_when_too_old(&self) -> Result<()> {
+        if self.txn.id() as u64 >= self.owner.first_readable() { Ok(()) } else { Err(too_old()) }
+    }
+
     /// Numbers the engine's transactions.
     #[inline]
     pub fn transaction(&self) -> usize {
@@ -324,7 +361,7 @@ impl<O> EngineSnapshot<O> {
     }
 }
 
-impl<O: Send> Snapshot for EngineSnapshot<O> {
+impl<O: Owner> Snapshot for EngineSnapshot<O> {
     fn revision(&self) -> Result<Revision> {
         layout::head_revision(self.get(&layout::head_key(0))?.as_deref())
     }
@@ -334,12 +371,14 @@ impl<O: Send> Snapshot for EngineSnapshot<O> {
         if key <= CHECKPOINT_KEY {
             return Ok(None);
         }
+        self.refuse_when_too_old()?;
         let value = self.records.get(&self.txn, key).map_err(read_error)?;
         Ok(value.map(Cow::Borrowed))
     }
 
     fn range<'s>(&'s self, bounds: Bounds<'_>, direction: Direction) -> Result<Records<'s>> {
         let Some(bounds) = engine_bounds(bounds) else { return Ok(Box::new(std::iter::empty())) };
+        self.refuse_when_too_old()?;
         Ok(match direction {
             Direction::Forward => {
                 let range = self.records.range(&self.txn, &bounds).map_err(read_error)?;
@@ -356,6 +395,7 @@ impl<O: Send> Snapshot for EngineSnapshot<O> {
         if key.is_empty() {
             return Ok(None);
         }
+        self.refuse_when_too_old()?;
         let found = self.records.get_lower_than_or_equal_to(&self.txn, key).map_err(read_error)?;
         Ok(found.filter(|(found, _)| *found >= lower && *found > CHECKPOINT_KEY).map(borrowed))
     }
@@ -406,6 +446,14 @@ fn stored_checkpoint(
     checkpointed
         .filter(|checkpointed| encode_checkpoint(*checkpointed) == *record)
         .ok_or_else(|| Error::corrupted("the checkpoint's record is damaged; restore a backup"))
+}
+
+#[cold]
+fn too_old() -> Error {
+    Error::limit_exceeded(
+        "the snapshot is too old: it keeps more of the file from being used again than may be; take a \
+         new one",
+    )
 }
 
 #[cold]

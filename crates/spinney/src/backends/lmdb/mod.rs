@@ -28,8 +28,10 @@ mod directory;
 mod engine;
 mod flusher;
 mod length;
+mod network;
 #[cfg(test)]
 mod power;
+mod readers;
 mod shared;
 mod staging;
 mod tail;
@@ -74,7 +76,7 @@ impl Lmdb {
     ///
     /// # Errors
     /// `NotFound` when there is none and `create` is not set; `InvalidInput` when the directory is
-    /// something else; `Unsupported` when a newer spinney made it; `Corrupted` when a file is
+    /// something else; `Unsupported` when a newer spinney made it, and on a network file system; `Corrupted` when a file is
     /// missing or truncated; `Busy` when this process has it open read-only and now wants to write;
     /// `ReadOnly` and `Io` from the file system.
     pub fn open(dir: &Path, options: Options) -> Result<Arc<Lmdb>> {
@@ -199,6 +201,9 @@ impl Backend for Lmdb {
     fn stats(&self) -> Result<Vec<(String, String)>> {
         let engine = self.store.engine.stats()?;
         let own = self.store.stats()?;
+        let oldest = own.oldest.map_or("of the newest state".to_owned(), |(reader, age)| {
+            format!("process {}, {} s", reader.process, age.as_secs())
+        });
         let pages_free = engine.pages.saturating_sub(engine.pages_used);
         let pairs = [
             ("store id", self.store_id().to_owned()),
@@ -216,6 +221,9 @@ impl Backend for Lmdb {
             ("syncs", own.syncs.to_string()),
             ("commits per sync", format!("{:.1}", own.commits as f64 / own.syncs.max(1) as f64)),
             ("snapshots open", own.snapshots.to_string()),
+            ("snapshots of all processes", own.snapshots_all.to_string()),
+            ("oldest snapshot", oldest),
+            ("bytes kept by snapshots", own.pinned_len.to_string()),
         ];
         Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }

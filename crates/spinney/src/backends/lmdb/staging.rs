@@ -21,8 +21,9 @@ use spinney_core::overlay::{Layered, Overlay};
 use spinney_core::{Error, Result};
 
 use super::directory::Directory;
-use super::engine::{Access, DATA_FILE, Engine, EngineSnapshot};
+use super::engine::{Access, DATA_FILE, Engine, EngineSnapshot, Owner};
 use super::flusher::Flusher;
+use super::readers::Reader;
 use super::shared::{Joined, Shared};
 use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
@@ -89,6 +90,12 @@ pub struct Stats {
     pub syncs: u64,
     /// Snapshots that this process holds.
     pub snapshots: usize,
+    /// Those of all processes.
+    pub snapshots_all: usize,
+    /// The oldest of them, when the engine has a newer state, and for how long it had one.
+    pub oldest: Option<(Reader, Duration)>,
+    /// Bytes of the engine's file that are free but for snapshots.
+    pub pinned_len: u64,
 }
 
 /// Keeps the store open, and is counted.
@@ -154,7 +161,7 @@ impl Store {
     }
 
     /// Reads what others have published, and pins the state of the engine that belongs below it.
-    fn pin<O: Send>(&self, tail: &mut Tail, owner: impl Fn() -> O) -> Result<EngineSnapshot<O>> {
+    fn pin<O: Owner>(&self, tail: &mut Tail, owner: impl Fn() -> O) -> Result<EngineSnapshot<O>> {
         loop {
             let followed = tail.catch_up(self.shared.published())?;
             let engine = self.engine.snapshot(owner())?;
@@ -275,6 +282,29 @@ impl Store {
         let beyond = journal::Position { generation: upto.generation + 1, offset: 0 };
         self.group.advance(beyond);
         *lock(&self.counts.checkpointed) = Instant::now();
+        self.shared.note_fold(self.engine.transactions());
+        if let Err(error) = self.refuse_old_snapshots() {
+            log::warn!("`{}`: {error}", self.directory.path.display());
+        }
+    }
+
+    /// Ends the reading of snapshots that keep more of the engine's file than may be, so that whoever
+    /// holds them gives them up.
+    fn refuse_old_snapshots(&self) -> Result<()> {
+        let pinned = self.engine.pinned()?;
+        let before = self.shared.first_readable();
+        for reader in pinned.too_old(self.limits.pinned_len_max_bytes) {
+            if reader.transaction >= before {
+                let (process, len) = (reader.process, pinned.len_behind(reader.transaction));
+                log::warn!(
+                    "`{}`: process {process} holds a snapshot that keeps {len} bytes; it is not to be \
+                     read any more",
+                    self.directory.path.display()
+                );
+            }
+            self.shared.refuse_before(reader.transaction + 1);
+        }
+        Ok(())
     }
 
     /// Writes a big batch to the engine, durably, together with everything before it.
@@ -417,6 +447,9 @@ impl Store {
 
     pub fn stats(&self) -> Result<Stats> {
         let (commits, syncs) = self.shared.counts();
+        let pinned = self.engine.pinned()?;
+        let newest = self.engine.transactions();
+        let oldest = pinned.readers.first().filter(|oldest| oldest.transaction < newest);
         Ok(Stats {
             journal_len: self.segments.disk_len()?,
             staged: self.tail().overlay().len(),
@@ -424,6 +457,10 @@ impl Store {
             commits,
             syncs,
             snapshots: self.counts.snapshots.load(Ordering::Relaxed),
+            // One is that of `pinned` itself.
+            snapshots_all: pinned.readers.len().saturating_sub(1),
+            oldest: oldest.map(|oldest| (*oldest, self.shared.age(oldest.transaction))),
+            pinned_len: pinned.len(),
         })
     }
 
@@ -489,6 +526,13 @@ impl Pin {
     fn new(store: &Arc<Store>) -> Pin {
         store.counts.snapshots.fetch_add(1, Ordering::Relaxed);
         Pin(Arc::clone(store))
+    }
+}
+
+impl Owner for Pin {
+    #[inline]
+    fn first_readable(&self) -> u64 {
+        self.0.shared.first_readable()
     }
 }
 

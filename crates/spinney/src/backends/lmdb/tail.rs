@@ -12,7 +12,7 @@ use spinney_core::overlay::{Overlay, Staged, StagedKey};
 use spinney_core::{Error, Result};
 
 use super::changes;
-use super::engine::EngineSnapshot;
+use super::engine::{EngineSnapshot, Owner};
 use super::shared::Shared;
 use super::turnstile::Hold;
 use crate::journal::{Checkpointed, Ends, Entry, Event, Followed, Journal, Position};
@@ -125,7 +125,7 @@ impl Tail {
 
     /// Compares with a state of the engine; whether the journal must be read on before the overlay
     /// belongs over it.
-    pub fn is_behind<O>(&mut self, engine: &EngineSnapshot<O>) -> Result<bool> {
+    pub fn is_behind<O: Owner>(&mut self, engine: &EngineSnapshot<O>) -> Result<bool> {
         if engine.transaction() == self.transaction {
             return Ok(false);
         }
