@@ -29,6 +29,7 @@ mod engine;
 mod flusher;
 mod length;
 mod network;
+mod patch;
 #[cfg(test)]
 mod power;
 mod readers;

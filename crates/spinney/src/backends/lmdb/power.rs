@@ -27,7 +27,7 @@ use crate::{Durability, OpenOptions, Result};
 
 /// So small that a history fills some generations.
 const LIMITS: Limits =
-    Limits { generation_len_bytes: 12 << 10, journaled_len_max_bytes: 20_000, ..Limits::DEFAULT };
+    Limits { generation_len_bytes: 4 << 10, journaled_len_max_bytes: 20_000, ..Limits::DEFAULT };
 const SIZES: Sizes = Sizes { first: 4_096, step_max: 8_192 };
 /// Leaves that the numbered changes set in turns.
 const LEAVES: u64 = 60;

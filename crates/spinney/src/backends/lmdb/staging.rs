@@ -57,6 +57,8 @@ pub struct Store {
     /// Why the store refuses writes.
     failure: Mutex<Option<Failure>>,
     committed: Condvar,
+    /// Threads that wait for it; changes under the tail's lock, as the revision does that they wait for.
+    waiting: AtomicUsize,
     flusher: Arc<Flusher>,
     counts: Counts,
     limits: Limits,
@@ -134,6 +136,7 @@ impl Store {
             group: Group::default(),
             failure: Mutex::default(),
             committed: Condvar::new(),
+            waiting: AtomicUsize::new(0),
             flusher: Flusher::new(limits),
             counts: Counts {
                 snapshots: AtomicUsize::new(0),
@@ -227,7 +230,10 @@ impl Store {
     fn count_commit(&self, batch: &Batch) {
         if !batch.is_maintenance() {
             self.shared.count_commit();
-            self.committed.notify_all();
+            // Most often nobody waits, and telling that to the system is not free.
+            if self.waiting.load(Ordering::Relaxed) > 0 {
+                self.committed.notify_all();
+            }
         }
     }
 
@@ -440,7 +446,9 @@ impl Store {
             }
             let tail = self.tail();
             if tail.revision <= after {
+                self.waiting.fetch_add(1, Ordering::Relaxed);
                 drop(self.committed.wait_timeout(tail, left.min(POLL)));
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }

@@ -25,6 +25,8 @@ pub struct Tail {
     checkpointed: Checkpointed,
     transaction: usize,
     ends: Ends,
+    /// What the records of the present generation have staged, to which the next ones are differences.
+    written: Overlay,
     /// The newest revision that was committed or read here.
     pub revision: Revision,
     unwritten: Unwritten,
@@ -70,6 +72,7 @@ impl Tail {
             checkpointed: Checkpointed::default(),
             transaction: usize::MAX,
             ends: Ends::default(),
+            written: Overlay::default(),
             revision: 0,
             unwritten: Unwritten::default(),
             version: 0,
@@ -105,6 +108,7 @@ impl Tail {
         self.checkpointed = checkpointed;
         let Tail { journal, layers, revision, .. } = self;
         journal.recover(checkpointed, &mut |event| layers.take(event, checkpointed, revision))?;
+        self.written = self.layers.present().clone();
         self.ends = Ends::of(self.revision, self.journal.end());
         Ok(())
     }
@@ -119,6 +123,7 @@ impl Tail {
         let Tail { journal, layers, checkpointed, revision, .. } = self;
         let mut take = |event: Event<'_>| layers.take(event, *checkpointed, revision);
         let followed = journal.follow(published, &mut take)?;
+        self.written = self.layers.present().clone();
         self.ends = Ends::of(self.revision, self.journal.end());
         Ok(followed)
     }
@@ -147,6 +152,7 @@ impl Tail {
         self.checkpointed = checkpointed;
         self.journal.restart(checkpointed);
         self.layers = Layers::default();
+        self.written = Overlay::default();
         self.unwritten = Unwritten::default();
         self.ends.clear();
     }
@@ -164,7 +170,7 @@ impl Tail {
         commit_id: u128,
         changes: Vec<(StagedKey, Staged)>,
     ) -> Result<()> {
-        let len = self.unwritten.len + changes::encoded_len(&changes);
+        let len = self.unwritten.len + changes::encoded_len_max(&changes);
         self.journal.reserve(len)?;
         for (key, staged) in &changes {
             self.layers.stage(Arc::clone(key), staged.clone());
@@ -196,6 +202,7 @@ impl Tail {
         let upto = self.journal.checkpoint();
         self.journal.start(&[])?;
         self.layers.freeze(upto);
+        self.written = Overlay::default();
         Ok(())
     }
 
@@ -211,11 +218,9 @@ impl Tail {
         if unwritten.commits == 0 {
             return Ok(());
         }
-        if unwritten.commits > 1 {
-            changes::dedup(&mut unwritten.changes);
-        }
+        changes::dedup(&mut unwritten.changes);
         self.body.clear();
-        changes::encode(&unwritten.changes, &mut self.body);
+        changes::encode(&unwritten.changes, &self.written, &mut self.body);
         let entry =
             Entry { revision: unwritten.last, commit_id: unwritten.last_id, body: &self.body };
         self.journal.append(&entry, synced)?;
@@ -223,6 +228,7 @@ impl Tail {
         self.ends.push(unwritten.first, self.journal.end(), synced);
         unwritten.changes.clear();
         (unwritten.len, unwritten.commits) = (0, 0);
+        self.written = self.layers.present().clone();
         shared.publish(self.journal.end());
         Ok(())
     }
@@ -256,6 +262,11 @@ impl Tail {
 }
 
 impl Layers {
+    /// What the present generation has staged.
+    fn present(&self) -> &Overlay {
+        self.frozen.as_ref().map_or(&self.overlay, |frozen| &frozen.since)
+    }
+
     fn stage(&mut self, key: StagedKey, staged: Staged) {
         if let Some(frozen) = &mut self.frozen {
             frozen.since.stage(Arc::clone(&key), staged.clone());
@@ -277,7 +288,11 @@ impl Layers {
             }
             Event::Entry(entry) => {
                 *revision = entry.revision;
-                changes::decode(entry.body, |key, staged| self.stage(key, staged))
+                changes::decode(entry.body, |key, coded| {
+                    let staged = coded.over(self.present().staged(key))?;
+                    self.stage(key.into(), staged);
+                    Ok(())
+                })
             }
         }
     }
