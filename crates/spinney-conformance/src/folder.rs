@@ -29,8 +29,7 @@ impl Stores {
     /// # Panics
     /// When it cannot be made.
     pub fn lmdb(&self) -> Arc<Lmdb> {
-        let options = lmdb::Options { create: true, read_only: false };
-        Lmdb::open(&self.path("store"), options).expect("a new store")
+        Lmdb::open(&self.path("store"), lmdb::Options::CREATE).expect("a new store")
     }
 
     /// A new JSON file whose members are the trees.

@@ -102,8 +102,7 @@ struct InLmdb<'f>(&'f Path);
 
 impl Place for InLmdb<'_> {
     fn open(&self) -> Arc<dyn Backend> {
-        let options = Options { create: true, read_only: false };
-        Lmdb::open(&self.0.join("store"), options).expect("the store opens")
+        Lmdb::open(&self.0.join("store"), Options::CREATE).expect("the store opens")
     }
 }
 

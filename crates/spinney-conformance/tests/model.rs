@@ -46,8 +46,7 @@ fn follow(name: &str, thousands: u64, backend: &dyn Fn() -> Arc<dyn Backend>) {
 
 fn lmdb(folder: &tempfile::TempDir) -> Arc<Lmdb> {
     let name = fastrand::u64(..).to_string();
-    let options = Options { create: true, read_only: false };
-    Lmdb::open(&folder.path().join(name), options).expect("a new store")
+    Lmdb::open(&folder.path().join(name), Options::CREATE).expect("a new store")
 }
 
 fn json_in(folder: &tempfile::TempDir, name: &str) -> Arc<Json> {

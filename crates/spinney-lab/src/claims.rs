@@ -55,6 +55,54 @@ pub struct Claim {
     pub verdict: Verdict,
 }
 
+impl Claim {
+    /// A promise about a ratio, of parts that count something, still without a bound.
+    pub fn ratio(
+        promise: impl Into<String>,
+        backend: &str,
+        size: Option<usize>,
+        parts: [f64; 2],
+        parts_unit: Unit,
+    ) -> Claim {
+        let measured = parts[0] / parts[1];
+        let value = Claim::value(promise, backend, size, measured, Unit::Ratio);
+        Claim { parts: Some(parts), parts_unit, ..value }
+    }
+
+    /// A promise about a value, still without a bound.
+    pub fn value(
+        promise: impl Into<String>,
+        backend: &str,
+        size: Option<usize>,
+        measured: f64,
+        unit: Unit,
+    ) -> Claim {
+        Claim {
+            promise: promise.into(),
+            backend: backend.to_owned(),
+            size,
+            measured: Some(measured),
+            parts: None,
+            bound: f64::INFINITY,
+            unit,
+            parts_unit: unit,
+            side: Side::AtMost,
+            verdict: Verdict::Holds,
+        }
+    }
+
+    /// The claim with a bound.
+    pub fn bounded(self, side: Side, bound: f64) -> Claim {
+        let verdict = verdict(self.measured, side, bound);
+        Claim { bound, side, verdict, ..self }
+    }
+
+    /// The claim with an upper bound.
+    pub fn at_most(self, bound: f64) -> Claim {
+        self.bounded(Side::AtMost, bound)
+    }
+}
+
 /// What numbers count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

@@ -2,10 +2,9 @@
 //! machine, one run.
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
-//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`] and [`claims`].
+//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`] and [`claims`]; then
+//! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
-
-#![forbid(unsafe_code)]
 
 pub mod answer;
 pub mod canonical;
@@ -13,6 +12,8 @@ pub mod claims;
 mod clock;
 pub mod datastore;
 mod files;
+mod huge;
+pub mod journal;
 mod lane;
 pub mod limits;
 mod machine;
@@ -33,6 +34,7 @@ mod table;
 pub use options::Options;
 pub use report::Report;
 pub use run::run;
+pub use table::render_claims;
 
 /// The version of serde_json, the library of the limit rows and of the peer `file`.
 pub const SERDE_JSON_VERSION: &str = env!("LAB_SERDE_JSON");

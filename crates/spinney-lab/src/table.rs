@@ -157,36 +157,9 @@ impl Report {
     /// The promises that were measured, the broken ones first.
     pub fn render_claims(&self) -> String {
         let mut out = String::new();
-        self.write_judged(&claims(self), &mut out);
+        write_judged(&claims(self), &mut out);
         line(&mut out, &self.verdict());
         out
-    }
-
-    fn write_judged(&self, all: &[Claim], out: &mut String) {
-        title(out, "what it must show");
-        let mut table = table(&["promise", "N", "backend", "measured", "bound", "", "from"]);
-        let mut judged: Vec<&Claim> =
-            all.iter().filter(|claim| claim.verdict != Verdict::NotMeasured).collect();
-        judged.sort_by_key(|claim| claim.verdict != Verdict::Fails);
-        for claim in judged {
-            let (word, colour) = match claim.verdict {
-                Verdict::Holds => ("holds", Color::Green),
-                _ => ("MISSED", Color::Red),
-            };
-            let from = claim.parts.map_or(String::new(), |parts| {
-                parts.map(|part| amount(part, claim.parts_unit)).join(" / ")
-            });
-            table.add_row([
-                Cell::new(&claim.promise),
-                number(claim.size.map_or(String::new(), grouped)),
-                Cell::new(&claim.backend),
-                number(claim.measured.map_or(String::new(), |value| quantity(claim, value))),
-                number(bound(claim)),
-                Cell::new(word).fg(colour),
-                Cell::new(from),
-            ]);
-        }
-        line(out, &table.to_string());
     }
 
     fn write_claims(&self, out: &mut String) {
@@ -194,7 +167,7 @@ impl Report {
             return;
         }
         let all = claims(self);
-        self.write_judged(&all, out);
+        write_judged(&all, out);
         let mut missing: Vec<String> = all
             .iter()
             .filter(|claim| claim.verdict == Verdict::NotMeasured)
@@ -246,6 +219,40 @@ impl Report {
         reasons.iter().for_each(|reason| line(out, reason));
         self.left_out.iter().for_each(|text| line(out, &format!("left out: {text}")));
     }
+}
+
+/// Claims as a table with colour, the broken ones first; print it through `anstream`.
+pub fn render_claims(claims: &[Claim]) -> String {
+    let mut out = String::new();
+    write_judged(claims, &mut out);
+    out
+}
+
+fn write_judged(all: &[Claim], out: &mut String) {
+    title(out, "what it must show");
+    let mut table = table(&["promise", "N", "backend", "measured", "bound", "", "from"]);
+    let mut judged: Vec<&Claim> =
+        all.iter().filter(|claim| claim.verdict != Verdict::NotMeasured).collect();
+    judged.sort_by_key(|claim| claim.verdict != Verdict::Fails);
+    for claim in judged {
+        let (word, colour) = match claim.verdict {
+            Verdict::Holds => ("holds", Color::Green),
+            _ => ("MISSED", Color::Red),
+        };
+        let from = claim.parts.map_or(String::new(), |parts| {
+            parts.map(|part| amount(part, claim.parts_unit)).join(" / ")
+        });
+        table.add_row([
+            Cell::new(&claim.promise),
+            number(claim.size.map_or(String::new(), grouped)),
+            Cell::new(&claim.backend),
+            number(claim.measured.map_or(String::new(), |value| quantity(claim, value))),
+            number(bound(claim)),
+            Cell::new(word).fg(colour),
+            Cell::new(from),
+        ]);
+    }
+    line(out, &table.to_string());
 }
 
 /// Names of all rows at all levels, in the order of the table.

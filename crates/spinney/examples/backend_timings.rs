@@ -18,8 +18,7 @@ use spinney::overlay::Overlay;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let parent = std::env::args().nth(1).map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let folder = tempfile::TempDir::new_in(parent)?;
-    let lmdb =
-        Lmdb::open(&folder.path().join("store"), Options { create: true, read_only: false })?;
+    let lmdb = Lmdb::open(&folder.path().join("store"), Options::CREATE)?;
     fill(&*lmdb, 0, 10_000)?;
     lmdb.sync(1)?;
 

@@ -21,8 +21,10 @@ mod os_error;
 pub mod salvage;
 pub mod snapshot;
 pub mod store;
+mod store_limits;
 
 pub use snapshot::{Member, NodeKind, Snapshot};
 pub use spinney_core::transaction::{Commit, Existing, Transaction};
 pub use spinney_core::*;
 pub use store::{Committed, Durability, OpenOptions, Store, open};
+pub use store_limits::Limits;

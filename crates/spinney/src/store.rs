@@ -17,6 +17,7 @@ use crate::backends::json::Take;
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
 use crate::snapshot::{Recent, Snapshot};
+use crate::store_limits::Limits;
 
 /// Conflicts after which a write gives up.
 const CONFLICTS_MAX: u32 = 64;
@@ -41,6 +42,7 @@ pub struct OpenOptions {
     create: bool,
     read_only: bool,
     durability: Durability,
+    limits: Limits,
     #[cfg(feature = "json")]
     take: Option<Take>,
 }
@@ -51,6 +53,7 @@ impl Default for OpenOptions {
             create: true,
             read_only: false,
             durability: Durability::default(),
+            limits: Limits::DEFAULT,
             #[cfg(feature = "json")]
             take: None,
         }
@@ -81,6 +84,13 @@ impl OpenOptions {
         self
     }
 
+    /// How much waits in the journal of a store in LMDB, and for how long (default:
+    /// [`Limits::DEFAULT`]).
+    pub fn limits(mut self, limits: Limits) -> OpenOptions {
+        self.limits = limits;
+        self
+    }
+
     /// What to do with a `json:` file that was edited while its journal has commits that it lacks
     /// (default: refuse to open it).
     #[cfg(feature = "json")]
@@ -94,9 +104,10 @@ impl OpenOptions {
     /// A `json:` file is one tree, and paths begin at its root, whatever that is.
     ///
     /// # Errors
-    /// `InvalidInput` for an unknown scheme or a directory that is no store; `NotFound` when it does
-    /// not exist and may not be made; `Corrupted`, `Unsupported` (a newer format), `Io`.
+    /// `InvalidInput` for an unknown scheme, a directory that is no store, and [`Limits`] that make
+    /// no sense; `NotFound` when it does not exist and may not be made; `Corrupted`, `Unsupported` (a newer format), `Io`.
     pub fn open(&self, url: &str) -> Result<Store> {
+        self.limits.check()?;
         let (scheme, rest) = match url.split_once(':') {
             Some((scheme, rest)) if scheme.len() > 1 && scheme.bytes().all(is_scheme_byte) => {
                 (scheme, rest)
@@ -124,6 +135,7 @@ impl OpenOptions {
         let options = crate::backends::lmdb::Options {
             create: self.create && !self.read_only,
             read_only: self.read_only,
+            limits: self.limits,
         };
         let backend = crate::backends::lmdb::Lmdb::open(dir, options)?;
         Ok(self.over(Arc::new(backend), Some(dir.to_owned())))

@@ -3,7 +3,7 @@
 //! Other processes are this binary again, which runs `child` with a role from the environment.
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use spinney::backend::{Backend, Batch, Change, Outcome, Revision};
 use spinney::backends::lmdb::{Lmdb, Options};
 use spinney::layout::{self, RecordKind};
-use spinney::{Error, ErrorKind};
+use spinney::{Error, ErrorKind, Limits, OpenOptions};
 use spinney_conformance::child::{self, ROLE, STORE, child_command, kill, said, say, start};
 use spinney_conformance::folder;
 
-const CREATE: Options = Options { create: true, read_only: false };
-const EXISTING: Options = Options { create: false, read_only: false };
-const READ_ONLY: Options = Options { create: false, read_only: true };
+const CREATE: Options = Options::CREATE;
+const EXISTING: Options = Options::EXISTING;
+const READ_ONLY: Options = Options::READ_ONLY;
 
 fn open(dir: &Path) -> Arc<Lmdb> {
     Lmdb::open(dir, CREATE).expect("a store")
@@ -99,6 +99,7 @@ fn child() {
         "write" => write_for_ever(&open(&dir), false),
         "read" => hold_snapshots(&open(&dir), 1_000),
         "hog" => hog(&open(&dir)),
+        "hold a snapshot" => hold_a_snapshot(&open(&dir)),
         "answer" => answer(&open(&dir)),
         "write and fold" => write_and_fold(&open(&dir)),
         "read a medium" => read_a_medium(&dir),
@@ -139,6 +140,23 @@ fn hold_snapshots(lmdb: &Lmdb, count: usize) {
     let held: Vec<_> = (0..count).map(|_| lmdb.snapshot().expect("snapshot")).collect();
     say(held.len());
     thread::sleep(Duration::from_secs(60));
+}
+
+/// Holds a snapshot and reads it when it is asked to; takes a new one when it is refused.
+fn hold_a_snapshot(lmdb: &Lmdb) {
+    let mut held = lmdb.snapshot().expect("a snapshot");
+    say("holds");
+    for _ in std::io::stdin().lines() {
+        match held.get(&key(0)) {
+            Ok(value) => say(value.map_or(0, |value| value.len())),
+            Err(error) => {
+                drop(held);
+                held = lmdb.snapshot().expect("a new snapshot");
+                assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+                say(error);
+            }
+        }
+    }
 }
 
 fn hog(lmdb: &Lmdb) {
@@ -740,7 +758,7 @@ fn lock_files_that_went_missing_are_made_again() {
         fs::remove_file(dir.join(name)).expect("remove");
     }
     assert_eq!(commit_and_sync(&open(&dir), vec![put(&key(1), b"2")]), 2);
-    let garbage = OpenOptions::new().write(true).open(dir.join("lock.mdb"));
+    let garbage = File::options().write(true).open(dir.join("lock.mdb"));
     garbage.and_then(|mut file| file.write_all(&[0xAA; 8_192])).expect("write");
     assert_eq!(commit_and_sync(&open(&dir), vec![put(&key(1), b"3")]), 3);
 }
@@ -793,4 +811,116 @@ fn a_full_disk_refuses_commits_and_loses_nothing() {
     let lmdb = open(&dir);
     assert_eq!(revision(&lmdb), synced);
     assert_eq!(commit_and_sync(&lmdb, vec![put(&key(1), b"again")]), synced + 1);
+}
+
+// Limits.
+
+#[test]
+fn limits_that_make_no_sense_are_refused() {
+    let folder = folder::temporary();
+    let url = format!("lmdb:{}", folder.path().join("store").display());
+    let refused = |limits: Limits, name: &str| {
+        let opened = OpenOptions::new().limits(limits).open(&url);
+        let error = opened.err().expect("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert!(error.to_string().contains(&format!("limits: `{name}` is ")), "{error}");
+    };
+    let (usual, never) = (Limits::DEFAULT, Duration::from_secs(1 << 40));
+    refused(Limits { generation_len_bytes: 4_096, ..usual }, "generation_len_bytes");
+    refused(Limits { generation_len_bytes: 1 << 40, ..usual }, "generation_len_bytes");
+    refused(Limits { journaled_len_max_bytes: 1 << 30, ..usual }, "journaled_len_max_bytes");
+    refused(Limits { write_after: Duration::ZERO, ..usual }, "write_after");
+    refused(Limits { sync_every: never, ..usual }, "sync_every");
+    refused(Limits { fold_after: never, ..usual }, "fold_after");
+    refused(Limits { snapshots_max: 0, ..usual }, "snapshots_max");
+    refused(Limits { pinned_len_max_bytes: 0, ..usual }, "pinned_len_max_bytes");
+    assert!(!folder.path().join("store").exists());
+}
+
+#[test]
+fn limits_say_when_the_journal_is_folded() {
+    let folder = folder::temporary();
+    let never = Duration::from_secs(3_600);
+    let transactions = |name: &str, limits: Limits| {
+        let options = Options { limits, ..CREATE };
+        let lmdb = Lmdb::open(&folder.path().join(name), options).expect("a store");
+        let before = lmdb.engine_transactions();
+        for i in 0..100 {
+            commit_and_sync(&lmdb, vec![put(&key(i), &[1; 10_000])]);
+        }
+        lmdb.engine_transactions() - before
+    };
+    let usual = Limits { fold_after: never, ..Limits::DEFAULT };
+    assert_eq!(transactions("usual", usual), 0);
+    let short = Limits { generation_len_bytes: 64 << 10, ..usual };
+    assert!((10..17).contains(&transactions("short", short)), "each 7 commits are folded");
+    let direct = Limits { journaled_len_max_bytes: 9_999, ..usual };
+    assert_eq!(transactions("direct", direct), 100);
+}
+
+#[test]
+fn so_many_snapshots_as_the_limit_says() {
+    let folder = folder::temporary();
+    let limits = Limits { snapshots_max: 20, ..Limits::DEFAULT };
+    let options = Options { limits, ..CREATE };
+    let lmdb = Lmdb::open(&folder.path().join("store"), options).expect("a store");
+    let mut held = Vec::new();
+    let full = loop {
+        match lmdb.snapshot() {
+            Ok(snapshot) => held.push(snapshot),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::Busy, "{full}");
+    // A few more slots fit into the table's last page.
+    assert!((20..64).contains(&held.len()), "{}", held.len());
+}
+
+fn fact(lmdb: &Lmdb, name: &str) -> String {
+    let stats = lmdb.stats().expect("stats");
+    stats.into_iter().find(|(found, _)| found == name).expect("a fact").1
+}
+
+/// An old snapshot keeps no writer waiting and the file from growing without end: its process is told
+/// to give it up.
+#[test]
+fn snapshots_that_keep_too_much_are_refused() {
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    let limits =
+        Limits { generation_len_bytes: 64 << 10, pinned_len_max_bytes: 1 << 20, ..Limits::DEFAULT };
+    let lmdb = Lmdb::open(&dir, Options { limits, ..CREATE }).expect("a store");
+    commit_and_sync(&lmdb, (0..20).map(|i| put(&key(i), &[0; 4_000])).collect());
+    lmdb.checkpoint().expect("checkpoint");
+    let mut child =
+        child_command("hold a snapshot", &dir).stdin(Stdio::piped()).spawn().expect("a child");
+    let mut asked = child.stdin.take().expect("stdin");
+    let mut words = said(&mut child);
+    assert_eq!(words.next().as_deref(), Some("holds"));
+    let (mut refused, mut kept, mut file_len) = (0, 0, 0);
+    for round in 0..1_000_u64 {
+        for i in 1..20 {
+            commit(&lmdb, vec![put(&key(i), &[round as u8; 4_000])]);
+        }
+        lmdb.sync(revision(&lmdb)).expect("sync");
+        if round == 15 {
+            let oldest = fact(&lmdb, "oldest snapshot");
+            assert!(oldest.starts_with(&format!("process {}, ", child.id())), "{oldest}");
+            assert_eq!(fact(&lmdb, "snapshots of all processes"), "1");
+        }
+        kept = fact(&lmdb, "bytes kept by snapshots").parse::<u64>().expect("bytes").max(kept);
+        file_len = fact(&lmdb, "file bytes").parse::<u64>().expect("bytes").max(file_len);
+        writeln!(asked).expect("the child listens");
+        let said = words.next().expect("the child reads");
+        if said != "4000" {
+            assert!(said.starts_with("the snapshot is too old"), "{said}");
+            refused += 1;
+        }
+    }
+    println!("{refused} snapshots refused, at most {kept} bytes kept, a file of {file_len}");
+    assert!(refused > 10);
+    assert!((1 << 20..4 << 20).contains(&kept), "{kept}");
+    assert!(file_len < 6 << 20, "{file_len}");
+    drop(asked);
+    assert!(child.wait().expect("wait").success());
 }

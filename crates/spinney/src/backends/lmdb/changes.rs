@@ -60,7 +60,7 @@ pub fn encode(changes: &[Due], body: &mut Vec<u8>) {
         body.extend_from_slice(key);
         let value_at = body.len();
         let is_patch = match (base, staged) {
-            (Some(base), Some(value)) => patch::write(base, value, body),
+            (Some(base), Some(value)) => patch::encode(base, value, body),
             _ => false,
         };
         if !is_patch {

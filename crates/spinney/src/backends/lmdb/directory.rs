@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 use spinney_core::{Error, Result};
 
 use super::engine::{Access, DATA_FILE, Engine, LOCK_FILE};
+use super::network;
 use crate::os_error::io_error;
+use crate::store_limits::Limits;
 
 /// The version of the directory's format that this build reads and writes.
 pub const FORMAT: u32 = 1;
@@ -40,12 +42,26 @@ pub const WRITER_LOCK: &str = "writer.lock";
 const DATA_LEN_MIN: u64 = 2 * 4_096;
 
 /// Whether a store may be made, or written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Makes the store if there is none.
     pub create: bool,
     /// Never writes; works on a read-only medium.
     pub read_only: bool,
+    /// How much waits in the journal, and how long; [`Limits::check`] must have passed.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// A store that exists, to read and write.
+    pub const EXISTING: Options =
+        Options { create: false, read_only: false, limits: Limits::DEFAULT };
+
+    /// As [`Options::EXISTING`], made if there is none.
+    pub const CREATE: Options = Options { create: true, ..Options::EXISTING };
+
+    /// A store that exists, to read.
+    pub const READ_ONLY: Options = Options { read_only: true, ..Options::EXISTING };
 }
 
 /// A directory that holds a complete store.
@@ -72,10 +88,11 @@ impl Directory {
     pub fn open(dir: &Path, options: Options) -> Result<Directory> {
         let store_id = match read_marker(dir)? {
             Some(Marker { state: State::Ready, store_id }) => store_id,
-            _ if options.create && !options.read_only => create(dir)?,
+            _ if options.create && !options.read_only => create(dir, &options.limits)?,
             _ => return Err(absent(dir)?),
         };
         let path = dir.canonicalize().map_err(|error| io_error("cannot open", dir, error))?;
+        network::refuse(&path)?;
         check_data_file(&path.join(DATA_FILE))?;
         Ok(Directory { path, store_id })
     }
@@ -121,7 +138,7 @@ fn refuse_foreign_files(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn create(dir: &Path) -> Result<String> {
+fn create(dir: &Path, limits: &Limits) -> Result<String> {
     match fs::create_dir(dir) {
         Ok(()) => sync_parent(dir)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -132,6 +149,7 @@ fn create(dir: &Path) -> Result<String> {
         }
         Err(error) => return Err(io_error("cannot create the directory", dir, error)),
     }
+    network::refuse(dir)?;
     let queue = open_lock(&dir.join(QUEUE_LOCK))?;
     queue.lock().map_err(|error| io_error("cannot lock", &dir.join(QUEUE_LOCK), error))?;
     if let Some(Marker { state: State::Ready, store_id }) = read_marker(dir)? {
@@ -142,7 +160,7 @@ fn create(dir: &Path) -> Result<String> {
     for name in [DATA_FILE, LOCK_FILE] {
         remove_if_present(&dir.join(name))?;
     }
-    drop(Engine::open(dir, Access::ReadWrite)?);
+    drop(Engine::open(dir, Access::ReadWrite, limits.snapshots_max)?);
     let data_file = dir.join(DATA_FILE);
     File::open(&data_file)
         .and_then(|file| file.sync_all())

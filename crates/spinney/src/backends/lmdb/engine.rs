@@ -25,6 +25,7 @@ use spinney_core::{Error, Result};
 use twox_hash::XxHash3_64;
 
 use super::length::Pages;
+use super::readers::{self, Pinned};
 use crate::journal::Checkpointed;
 use crate::os_error::{io_error, os_error};
 
@@ -39,9 +40,6 @@ const MAP_LEN_MAX: u64 = 1 << 40;
 
 /// Below this reservation the store does not open.
 const MAP_LEN_MIN: u64 = 1 << 30;
-
-/// Snapshots that all processes together may hold at once.
-const READERS_MAX: u32 = 1_024;
 
 /// The adapter's own key, before all others: up to where the journal is in the file.
 pub const CHECKPOINT_KEY: &[u8] = &[0];
@@ -95,11 +93,11 @@ pub struct WriteError {
 }
 
 impl Engine {
-    /// Opens the environment in `dir`.
-    pub fn open(dir: &Path, access: Access) -> Result<Engine> {
+    /// Opens the environment in `dir`, for so many snapshots at once in all processes together.
+    pub fn open(dir: &Path, access: Access, readers_max: u32) -> Result<Engine> {
         let file = dir.join(DATA_FILE);
         let failed = |error| engine_error(&format!("cannot open `{}`", file.display()), error);
-        let env = open_env(dir, access).map_err(failed)?;
+        let env = open_env(dir, access, readers_max).map_err(failed)?;
         let txn = env.read_txn().map_err(failed)?;
         let records = env
             .open_databases_and_commit(txn, |opener, txn| {
@@ -139,7 +137,7 @@ impl Engine {
 
     /// Pins the newest committed state; `owner` lives as long as it is pinned.
     #[inline]
-    pub fn snapshot<O: Send>(&self, owner: O) -> Result<EngineSnapshot<O>> {
+    pub fn snapshot<O: Owner>(&self, owner: O) -> Result<EngineSnapshot<O>> {
         let txn = match self.env.clone().static_read_txn() {
             Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
                 self.clear_dead_readers()?;
@@ -148,7 +146,7 @@ impl Engine {
             begun => begun,
         };
         let txn = txn.map_err(|error| self.error("cannot read", error))?;
-        Ok(EngineSnapshot { txn, records: self.records, _owner: owner })
+        Ok(EngineSnapshot { txn, records: self.records, owner })
     }
 
     /// Frees the reader slots of processes that died.
@@ -193,6 +191,24 @@ impl Engine {
         file.sync_all().map_err(|error| io_error("cannot sync", target, error))
     }
 
+    /// The snapshots of all processes, and what they keep.
+    pub fn pinned(&self) -> Result<Pinned> {
+        let newest = self.snapshot(())?;
+        let transaction = newest.transaction() as u64;
+        let table = self.file.with_file_name(LOCK_FILE);
+        let readers =
+            readers::read(&table).map_err(|error| io_error("cannot read", &table, error))?;
+        if readers.iter().all(|reader| reader.transaction >= transaction) {
+            return Ok(Pinned::new(readers, Vec::new()));
+        }
+        let file = self.env.try_clone_inner_file();
+        let file = file.map_err(|error| self.error("cannot read", error))?;
+        let pages = Pages { file: &file, page_len: self.page_len };
+        let freed = pages.freed(transaction);
+        let freed = freed.map_err(|error| io_error("cannot read", &self.file, error))?;
+        Ok(Pinned::new(readers, freed.unwrap_or_default()))
+    }
+
     /// Facts for `stats`.
     pub fn stats(&self) -> Result<EngineStats> {
         let info = self.env.info();
@@ -222,7 +238,7 @@ impl Engine {
 
 /// Reserves as much address space as the system gives, so that the file grows without anybody's
 /// doing while other processes have it open.
-fn open_env(dir: &Path, access: Access) -> heed::Result<Env<WithoutTls>> {
+fn open_env(dir: &Path, access: Access, readers_max: u32) -> heed::Result<Env<WithoutTls>> {
     let mut flags = EnvFlags::empty();
     if access == Access::ReadOnly {
         flags |= EnvFlags::READ_ONLY;
@@ -230,7 +246,7 @@ fn open_env(dir: &Path, access: Access) -> heed::Result<Env<WithoutTls>> {
     let mut map_len = MAP_LEN_MAX;
     loop {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        options.max_readers(READERS_MAX);
+        options.max_readers(readers_max);
         if let Ok(map_len) = usize::try_from(map_len) {
             options.map_size(map_len);
         }
@@ -311,10 +327,28 @@ pub struct EngineSnapshot<O> {
     txn: RoTxn<'static, WithoutTls>,
     records: Database<'static, Bytes, Bytes>,
     /// Declared last, so that the transaction ends first.
-    _owner: O,
+    owner: O,
 }
 
-impl<O> EngineSnapshot<O> {
+/// What lives as long as a snapshot.
+pub trait Owner: Send {
+    /// The transaction before which states are not to be read any more.
+    fn first_readable(&self) -> u64;
+}
+
+impl Owner for () {
+    fn first_readable(&self) -> u64 {
+        0
+    }
+}
+
+impl<O: Owner> EngineSnapshot<O> {
+    /// Its pages stay as they are until it is dropped; it is refused so that it will be.
+    #[inline]
+    fn refuse_when_too_old(&self) -> Result<()> {
+        if self.txn.id() as u64 >= self.owner.first_readable() { Ok(()) } else { Err(too_old()) }
+    }
+
     /// Numbers the engine's transactions.
     #[inline]
     pub fn transaction(&self) -> usize {
@@ -327,7 +361,7 @@ impl<O> EngineSnapshot<O> {
     }
 }
 
-impl<O: Send> Snapshot for EngineSnapshot<O> {
+impl<O: Owner> Snapshot for EngineSnapshot<O> {
     fn revision(&self) -> Result<Revision> {
         layout::head_revision(self.get(&layout::head_key(0))?.as_deref())
     }
@@ -337,12 +371,14 @@ impl<O: Send> Snapshot for EngineSnapshot<O> {
         if key <= CHECKPOINT_KEY {
             return Ok(None);
         }
+        self.refuse_when_too_old()?;
         let value = self.records.get(&self.txn, key).map_err(read_error)?;
         Ok(value.map(Cow::Borrowed))
     }
 
     fn range<'s>(&'s self, bounds: Bounds<'_>, direction: Direction) -> Result<Records<'s>> {
         let Some(bounds) = engine_bounds(bounds) else { return Ok(Box::new(std::iter::empty())) };
+        self.refuse_when_too_old()?;
         Ok(match direction {
             Direction::Forward => {
                 let range = self.records.range(&self.txn, &bounds).map_err(read_error)?;
@@ -359,6 +395,7 @@ impl<O: Send> Snapshot for EngineSnapshot<O> {
         if key.is_empty() {
             return Ok(None);
         }
+        self.refuse_when_too_old()?;
         let found = self.records.get_lower_than_or_equal_to(&self.txn, key).map_err(read_error)?;
         Ok(found.filter(|(found, _)| *found >= lower && *found > CHECKPOINT_KEY).map(borrowed))
     }
@@ -412,6 +449,14 @@ fn stored_checkpoint(
 }
 
 #[cold]
+fn too_old() -> Error {
+    Error::limit_exceeded(
+        "the snapshot is too old: it keeps more of the file from being used again than may be; take a \
+         new one",
+    )
+}
+
+#[cold]
 fn read_error(error: heed::Error) -> Error {
     engine_error("cannot read the store", error)
 }
@@ -434,7 +479,7 @@ fn engine_error(action: &str, error: heed::Error) -> Error {
             Error::limit_exceeded(format!("{action}: a limit of LMDB is reached"))
         }
         MdbError::ReadersFull => Error::busy(format!(
-            "{action}: {READERS_MAX} snapshots are open in all processes together; close some"
+            "{action}: as many snapshots are open in all processes together as may be; close some"
         )),
         MdbError::VersionMismatch => {
             Error::unsupported(format!("{action}: the file was written by another version of LMDB"))

@@ -7,18 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::staging::Store;
+use crate::store_limits::Limits;
 
-/// How long a commit waits before it is written anyway.
-const WRITE_AFTER: Duration = Duration::from_millis(50);
-
-/// How often what is written is synced while commits go on that nobody syncs.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
-
-/// After so long without a commit the journal is folded into the engine.
-const IDLE_AFTER: Duration = Duration::from_secs(1);
-
-#[derive(Default)]
 pub struct Flusher {
+    limits: Limits,
     start: OnceLock<()>,
     state: Mutex<State>,
     changed: Condvar,
@@ -39,6 +31,15 @@ enum State {
 }
 
 impl Flusher {
+    pub fn new(limits: Limits) -> Arc<Flusher> {
+        Arc::new(Flusher {
+            limits,
+            start: OnceLock::new(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
     /// There is a commit to write.
     pub fn wake(self: &Arc<Self>, store: &Arc<Store>) {
         if matches!(*self.state(), State::Idle | State::Written) {
@@ -77,7 +78,7 @@ impl Flusher {
             let Some(store) = store.upgrade() else { return };
             // A failure is kept in the store, or met again by its next writer.
             let _ = match state {
-                State::Due if synced.elapsed() < SYNC_EVERY => store.write(),
+                State::Due if synced.elapsed() < self.limits.sync_every => store.write(),
                 State::Due => {
                     synced = Instant::now();
                     store.flush()
@@ -96,8 +97,8 @@ impl Flusher {
             let time = match now {
                 // Whatever comes wakes it.
                 State::Idle => Duration::from_secs(3_600),
-                State::Due => WRITE_AFTER,
-                State::Written => IDLE_AFTER,
+                State::Due => self.limits.write_after,
+                State::Written => self.limits.fold_after,
                 State::Full => Duration::ZERO,
                 State::Stopped => return now,
             };

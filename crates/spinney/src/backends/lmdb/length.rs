@@ -49,12 +49,26 @@ impl Pages<'_> {
             return Ok(None);
         }
         let mut free = BTreeSet::new();
-        let is_readable = match self.collect_free(meta.free_root, pages, DEPTH_MAX, &mut free) {
+        let mut note = |_, list: &[u8]| {
+            free.extend(pages_of(list).filter(|page| *page >= pages));
+        };
+        let is_readable = match self.each_free(meta.free_root, DEPTH_MAX, &mut note) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
             collected => collected.map(|()| true)?,
         };
         let is_whole = is_readable && (pages..=meta.last_page).all(|page| free.contains(&page));
         Ok((!is_whole).then_some(expected))
+    }
+
+    /// How many bytes each transaction up to a pinned one has freed that are not used again; `None`
+    /// when there are newer ones.
+    pub fn freed(&self, transaction: u64) -> io::Result<Option<Vec<(u64, u64)>>> {
+        let Some(meta) = self.meta(transaction)? else { return Ok(None) };
+        let mut freed = Vec::new();
+        self.each_free(meta.free_root, DEPTH_MAX, &mut |transaction, list| {
+            freed.push((transaction, pages_of(list).count() as u64 * self.page_len));
+        })?;
+        Ok(Some(freed))
     }
 
     fn meta(&self, transaction: u64) -> io::Result<Option<Meta>> {
@@ -74,13 +88,12 @@ impl Pages<'_> {
         Ok(None)
     }
 
-    /// Adds the free pages from `from` on that a page of the tree and those below it list.
-    fn collect_free(
+    /// Gives each transaction and its list of pages in a page of the tree and those below it.
+    fn each_free(
         &self,
         page: u64,
-        from: u64,
         depth: usize,
-        free: &mut BTreeSet<u64>,
+        each: &mut dyn FnMut(u64, &[u8]),
     ) -> io::Result<()> {
         if page == NO_PAGE || depth == 0 {
             return Ok(());
@@ -96,13 +109,12 @@ impl Pages<'_> {
             let low = u64::from(u32_at(node, 0));
             if flags & BRANCH != 0 {
                 let child = low | u64::from(u16_at(node, 4)) << 32;
-                self.collect_free(child, from, depth - 1, free)?;
+                self.each_free(child, depth - 1, each)?;
             } else if flags & LEAF != 0 {
                 let key_len = usize::from(u16_at(node, 6));
                 let value = node.get(NODE_HEADER_LEN + key_len..).unwrap_or_default();
                 let list = self.value(value, low as usize, u16_at(node, 4))?;
-                let pages = list.chunks_exact(8).skip(1).map(|page| u64_at(page, 0));
-                free.extend(pages.filter(|page| *page >= from));
+                each(u64_at(node, NODE_HEADER_LEN), &list);
             }
         }
         Ok(())
@@ -122,6 +134,11 @@ impl Pages<'_> {
         self.file.read_exact_at(&mut value, page * self.page_len + PAGE_HEADER_LEN as u64)?;
         Ok(value)
     }
+}
+
+/// A list begins with its length.
+fn pages_of(list: &[u8]) -> impl Iterator<Item = u64> {
+    list.chunks_exact(8).skip(1).map(|page| u64_at(page, 0))
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {

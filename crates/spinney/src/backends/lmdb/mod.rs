@@ -7,7 +7,7 @@
 //! when the power fails. This module must not know what keys mean.
 //!
 //! Limits: the file grows to at most the address space that the process can reserve, 1 TiB where
-//! the system allows it; 1 024 snapshots at once over all processes. The directory must be on a
+//! the system allows it; [`Limits`](crate::Limits) has the others. The directory must be on a
 //! local file system. A second process sees commits once they are written. The file never shrinks
 //! while others may have it mapped, so `compact` gives nothing back: freed pages are used again,
 //! and [`Backend::backup`] makes a compact copy.
@@ -28,7 +28,11 @@ mod directory;
 mod engine;
 mod flusher;
 mod length;
+mod network;
 mod patch;
+#[cfg(test)]
+mod power;
+mod readers;
 mod shared;
 mod staging;
 mod tail;
@@ -39,7 +43,11 @@ use directory::{Directory, sync_dir, sync_parent};
 use engine::{Access, CHECKPOINT_KEY, Engine};
 use staging::Store;
 
+use crate::journal::{self, Segments, Sizes};
 use crate::os_error::io_error;
+
+/// The journal's files in the store's directory.
+const JOURNAL: &str = "journal";
 
 /// Bytes of a page that fill one overflow page of the engine exactly.
 pub const PAGE_SIZE: usize = 4_080;
@@ -50,7 +58,8 @@ pub const COMMIT_LEN_MAX: usize = 1 << 30;
 /// A handle of a store in a directory. All handles of one directory in a process share one engine.
 ///
 /// # Durability
-/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms; after
+/// [`Backend::commit`] is visible in this process and lost if the process dies within 50 ms
+/// ([`Limits::write_after`](crate::Limits::write_after)); after
 /// [`Backend::flush`] it survives the end of the process, after [`Backend::sync`] a power failure.
 /// Dropping the last handle syncs.
 pub struct Lmdb {
@@ -68,7 +77,7 @@ impl Lmdb {
     ///
     /// # Errors
     /// `NotFound` when there is none and `create` is not set; `InvalidInput` when the directory is
-    /// something else; `Unsupported` when a newer spinney made it; `Corrupted` when a file is
+    /// something else; `Unsupported` when a newer spinney made it, and on a network file system; `Corrupted` when a file is
     /// missing or truncated; `Busy` when this process has it open read-only and now wants to write;
     /// `ReadOnly` and `Io` from the file system.
     pub fn open(dir: &Path, options: Options) -> Result<Arc<Lmdb>> {
@@ -84,9 +93,11 @@ impl Lmdb {
                     closing.wait();
                 }
                 let access = if options.read_only { Access::ReadOnly } else { Access::ReadWrite };
-                let engine = Engine::open(&path, access)?;
+                let engine = Engine::open(&path, access, options.limits.snapshots_max)?;
                 engine.check_length()?;
-                let store = Store::new(directory, engine, access)?;
+                let folder = journal::medium::Directory::new(&path, options.read_only);
+                let segments = Segments::new(Arc::new(folder), JOURNAL, Sizes::default());
+                let store = Store::new(directory, engine, segments, access, options.limits)?;
                 open.insert(path, Arc::downgrade(&store));
                 store
             }
@@ -97,6 +108,10 @@ impl Lmdb {
                 dir.display()
             )));
         }
+        Ok(Lmdb::over(store, options.read_only))
+    }
+
+    fn over(store: Arc<Store>, read_only: bool) -> Arc<Lmdb> {
         let capabilities = Capabilities {
             persistent: true,
             multi_process: true,
@@ -108,7 +123,7 @@ impl Lmdb {
             push_wait: false,
             keeps_diffs: false,
         };
-        Ok(Arc::new(Lmdb { store, capabilities, read_only: options.read_only }))
+        Arc::new(Lmdb { store, capabilities, read_only })
     }
 
     /// The random id that the store was made with.
@@ -187,6 +202,9 @@ impl Backend for Lmdb {
     fn stats(&self) -> Result<Vec<(String, String)>> {
         let engine = self.store.engine.stats()?;
         let own = self.store.stats()?;
+        let oldest = own.oldest.map_or("of the newest state".to_owned(), |(reader, age)| {
+            format!("process {}, {} s", reader.process, age.as_secs())
+        });
         let pages_free = engine.pages.saturating_sub(engine.pages_used);
         let pairs = [
             ("store id", self.store_id().to_owned()),
@@ -204,6 +222,9 @@ impl Backend for Lmdb {
             ("syncs", own.syncs.to_string()),
             ("commits per sync", format!("{:.1}", own.commits as f64 / own.syncs.max(1) as f64)),
             ("snapshots open", own.snapshots.to_string()),
+            ("snapshots of all processes", own.snapshots_all.to_string()),
+            ("oldest snapshot", oldest),
+            ("bytes kept by snapshots", own.pinned_len.to_string()),
         ];
         Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }

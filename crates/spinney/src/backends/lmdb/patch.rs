@@ -1,136 +1,151 @@
-//! The difference of a value to the one before, for the journal: a changed leaf changes few of the
-//! bytes of its page.
+//! A value as its differences from the value before, which is most often the same page with one entry
+//! changed.
 //!
-//! `base_len | suffix_len | (same | fresh_len | fresh bytes) ...`, numbers as varints. The new value is,
-//! run by run, `same` bytes of the base at the same place and then the fresh bytes; last come the
-//! base's last `suffix_len` bytes. This module must not know what the bytes mean.
-
-use std::iter;
+//! `len | (copy_from | copy_len | literal_len | literal)*`, numbers as varints: each part takes some
+//! bytes of the old value and then some of its own. It must not know what values mean.
 
 use spinney_core::varint;
 
-/// Bytes that are compared at once, and that a run has at least.
-const WORD_LEN: usize = 8;
+/// Shorter equal runs are not worth three numbers.
+const COPY_LEN_MIN: usize = 8;
 
-/// Appends the difference when it takes at most half of the value; false, and nothing, when not.
-pub fn write(base: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
+/// Adds what makes `new` of `old` to `out`; leaves `out` as it is and returns false when that would
+/// take more than half of `new`.
+pub fn encode(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
     let begin = out.len();
-    let suffix_len = common_suffix_len(base, value);
-    varint::write(base.len() as u64, out);
-    varint::write(suffix_len as u64, out);
-    let front = &value[..value.len() - suffix_len];
-    let base_front = &base[..base.len() - suffix_len];
-    let (words, _) = front.as_chunks::<WORD_LEN>();
-    let (base_words, _) = base_front.as_chunks::<WORD_LEN>();
-    let mut alike = words.iter().zip(base_words).map(|(a, b)| a == b).chain(iter::repeat(false));
-    let (mut at, words_len) = (0, front.len().div_ceil(WORD_LEN));
-    let mut is_same = alike.next() == Some(true);
-    let mut run = |wanted: bool, at: &mut usize| {
-        let from = *at;
-        while *at < words_len && is_same == wanted {
-            *at += 1;
-            is_same = alike.next() == Some(true);
-        }
-        (from * WORD_LEN).min(front.len())..(*at * WORD_LEN).min(front.len())
-    };
-    while at < words_len {
-        let same = run(true, &mut at);
-        let fresh = run(false, &mut at);
-        varint::write(same.len() as u64, out);
-        varint::write_bytes(&front[fresh], out);
-        if out.len() - begin > value.len() / 2 {
-            out.truncate(begin);
-            return false;
-        }
-    }
-    let is_short = out.len() - begin <= value.len() / 2;
+    let len_max = begin + new.len() / 2;
+    let is_short = write_parts(old, new, len_max, out) && out.len() <= len_max;
     if !is_short {
         out.truncate(begin);
     }
     is_short
 }
 
-/// The new value; `None` when the patch does not read or belongs to another base.
-pub fn apply(base: &[u8], patch: &[u8]) -> Option<Vec<u8>> {
-    let mut at = 0;
-    let number = |at: &mut usize| usize::try_from(varint::read(patch, at)?).ok();
-    if number(&mut at)? != base.len() {
-        return None;
+/// Gives up when `out` gets longer than `len_max`.
+fn write_parts(old: &[u8], new: &[u8], len_max: usize, out: &mut Vec<u8>) -> bool {
+    varint::write(new.len() as u64, out);
+    // What lies behind a change has moved by as much as the value has grown.
+    let shift = new.len().wrapping_sub(old.len());
+    let (mut copy_from, mut copy_len, mut literal_at, mut at) = (0, 0, 0, 0);
+    while at < new.len() {
+        let equal = [at, at.wrapping_sub(shift)].into_iter().find_map(|from| {
+            let len = equal_len(old.get(from..)?, &new[at..]);
+            (len >= COPY_LEN_MIN).then_some((from, len))
+        });
+        if let Some((from, len)) = equal {
+            write_part(copy_from, copy_len, &new[literal_at..at], out);
+            (copy_from, copy_len) = (from, len);
+            at += len;
+            literal_at = at;
+        } else {
+            at += 1;
+        }
+        if out.len() + at - literal_at > len_max {
+            return false;
+        }
     }
-    let suffix_len = number(&mut at)?;
-    let mut value = Vec::with_capacity(base.len() + patch.len());
-    while at < patch.len() {
-        let same = number(&mut at)?;
-        value.extend_from_slice(base.get(value.len()..)?.get(..same)?);
-        value.extend_from_slice(varint::read_bytes(patch, &mut at)?);
-    }
-    value.extend_from_slice(base.get(base.len().checked_sub(suffix_len)?..)?);
-    Some(value)
+    write_part(copy_from, copy_len, &new[literal_at..], out);
+    true
 }
 
-fn common_suffix_len(a: &[u8], b: &[u8]) -> usize {
-    let words =
-        a.as_rchunks::<WORD_LEN>().1.iter().rev().zip(b.as_rchunks::<WORD_LEN>().1.iter().rev());
-    let len = words.take_while(|(a, b)| a == b).count() * WORD_LEN;
-    let (a, b) = (&a[..a.len() - len], &b[..b.len() - len]);
-    len + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+fn write_part(copy_from: usize, copy_len: usize, literal: &[u8], out: &mut Vec<u8>) {
+    if copy_len + literal.len() > 0 {
+        varint::write(copy_from as u64, out);
+        varint::write(copy_len as u64, out);
+        varint::write_bytes(literal, out);
+    }
+}
+
+/// How many bytes are equal at the beginning; 0 when fewer than eight are.
+fn equal_len(old: &[u8], new: &[u8]) -> usize {
+    let words = old.as_chunks::<8>().0.iter().zip(new.as_chunks::<8>().0);
+    let equal = words.take_while(|(old, new)| old == new).count() * 8;
+    if equal == 0 {
+        return 0;
+    }
+    let rest = old[equal..].iter().zip(&new[equal..]);
+    equal + rest.take_while(|(old, new)| old == new).count()
+}
+
+/// Makes the new value of the old one; `None` when the patch is damaged or not of this value.
+pub fn apply(old: &[u8], patch: &[u8]) -> Option<Vec<u8>> {
+    let mut at = 0;
+    let len = usize::try_from(varint::read(patch, &mut at)?).ok()?;
+    let mut new = Vec::with_capacity(len.min(old.len() + patch.len()));
+    while at < patch.len() {
+        let from = usize::try_from(varint::read(patch, &mut at)?).ok()?;
+        let copy_len = usize::try_from(varint::read(patch, &mut at)?).ok()?;
+        if copy_len > len - new.len() {
+            return None;
+        }
+        new.extend_from_slice(old.get(from..from.checked_add(copy_len)?)?);
+        let literal = varint::read_bytes(patch, &mut at)?;
+        if literal.len() > len - new.len() {
+            return None;
+        }
+        new.extend_from_slice(literal);
+    }
+    (new.len() == len).then_some(new)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn patched(base: &[u8], value: &[u8]) -> Option<usize> {
-        let mut patch = b"before".to_vec();
-        if !write(base, value, &mut patch) {
-            assert_eq!(patch, b"before");
-            return None;
-        }
-        let patch = &patch[6..];
-        assert_eq!(apply(base, patch).as_deref(), Some(value));
-        assert_eq!(apply(&[base, b"x"].concat(), patch), None, "another base");
-        for len in 0..patch.len() {
-            let cut = apply(base, &patch[..len]);
-            assert!(cut.is_none_or(|cut| cut != value), "cut at {len}");
-        }
-        Some(patch.len())
+    fn random(random: &mut fastrand::Rng, len: usize) -> Vec<u8> {
+        std::iter::repeat_with(|| random.u8(..)).take(len).collect()
     }
 
     #[test]
-    fn small_changes_take_few_bytes() {
-        let base: Vec<u8> = (0..4_000_u32).map(|i| (i * i % 251) as u8).collect();
-        let mut value = base.clone();
-        value[3] ^= 1;
-        value[2_000] ^= 1;
-        assert!(patched(&base, &value).is_some_and(|len| len < 40));
-        value.splice(2_500..2_500, *b"more");
-        assert!(patched(&base, &value).is_some_and(|len| len < 700));
-        value.drain(3_000..3_700);
-        assert!(patched(&base, &value).is_some());
-        assert!(patched(&base, &base).is_some_and(|len| len < 8));
-        let other: Vec<u8> = base.iter().map(|byte| byte ^ 0x55).collect();
-        assert_eq!(patched(&base, &other), None, "nothing in common");
-        assert_eq!(patched(&[], &base), None);
-        assert_eq!(patched(&base, &[]), None);
-    }
-
-    #[test]
-    fn any_value_comes_back() {
-        let mut random = fastrand::Rng::with_seed(5);
-        let mut patches = 0;
-        for _ in 0..20_000 {
-            let base: Vec<u8> = (0..random.usize(..80)).map(|_| random.u8(..3)).collect();
-            let mut value = base.clone();
-            for _ in 0..random.usize(..4) {
-                let at = random.usize(..=value.len());
-                match random.u8(..3) {
-                    0 => value.truncate(at),
-                    1 => drop(value.splice(at..at, [random.u8(..3); 5])),
-                    _ => value.iter_mut().skip(at).take(3).for_each(|byte| *byte ^= 1),
-                }
+    fn patches_of_edited_values_are_short_and_make_them_again() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for _ in 0..2_000 {
+            let len = rng.usize(500..4_000);
+            let old = random(&mut rng, len);
+            let mut new = old.clone();
+            for _ in 0..rng.usize(0..3) {
+                let at = rng.usize(..len / 2);
+                new[at] ^= 1;
             }
-            patches += usize::from(patched(&base, &value).is_some());
+            let at = rng.usize(..len);
+            let (removed, added) = (rng.usize(..20).min(len - at), rng.usize(..20));
+            new.splice(at..at + removed, random(&mut rng, added));
+            let mut patch = b"before".to_vec();
+            assert!(encode(&old, &new, &mut patch));
+            assert!(patch.len() < 130, "{}", patch.len());
+            assert_eq!(apply(&old, &patch[6..]), Some(new));
         }
-        assert!(patches > 5_000, "{patches}");
+    }
+
+    #[test]
+    fn values_with_little_in_common_are_not_patched() {
+        let mut rng = fastrand::Rng::with_seed(2);
+        for (old_len, new_len) in [(0, 1), (1, 1), (0, 100), (100, 100), (4_000, 3_000)] {
+            let (old, new) = (random(&mut rng, old_len), random(&mut rng, new_len));
+            let mut patch = b"before".to_vec();
+            assert!(!encode(&old, &new, &mut patch));
+            assert_eq!(patch, b"before");
+        }
+        let mut patch = Vec::new();
+        assert!(!encode(b"some", b"", &mut patch));
+    }
+
+    #[test]
+    fn damaged_patches_never_panic() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let old = random(&mut rng, 1_000);
+        let mut new = old.clone();
+        new.splice(300..310, *b"something longer");
+        let mut patch = Vec::new();
+        assert!(encode(&old, &new, &mut patch));
+        for at in 0..patch.len() {
+            assert_ne!(apply(&old, &patch[..at]).as_ref(), Some(&new));
+            for bit in 0..8 {
+                let mut damaged = patch.clone();
+                damaged[at] ^= 1 << bit;
+                let _ = apply(&old, &damaged);
+                let _ = apply(&old[..500], &damaged);
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use memmap2::{MmapMut, MmapOptions};
 use spinney_core::Result;
@@ -45,12 +45,17 @@ enum Words {
     Own(Box<[AtomicU64; WORDS]>),
 }
 
-const WORDS: usize = 5;
+const WORDS: usize = FOLDS + 2 * FOLDS_MAX;
 const STATE: usize = 0;
 const PUBLISHED: usize = 1;
 const SYNCED: usize = 2;
 const COMMITS: usize = 3;
 const SYNCS: usize = 4;
+/// The engine's transaction before which states are not to be read any more.
+const FIRST_READABLE: usize = 5;
+/// From here on, in turns: a transaction of the engine, and when it was, in seconds.
+const FOLDS: usize = 6;
+const FOLDS_MAX: usize = 200;
 
 /// The shared numbers, and whether this process is alone and must set them.
 pub struct Joined {
@@ -69,7 +74,7 @@ impl Shared {
                 Ok(file) => file,
                 // Nobody writes where the table of readers cannot be written either.
                 Err(error) if access == Access::ReadOnly && is_forbidden(&error) => {
-                    let words = Words::Own(Box::default());
+                    let words = Words::Own(Box::new([const { AtomicU64::new(0) }; WORDS]));
                     let shared = Shared { words, file: None, path };
                     return Ok(Joined { shared, is_alone: true });
                 }
@@ -112,8 +117,8 @@ impl Shared {
 
     /// Sets the numbers up and lets the others in.
     pub fn set_up(&self, end: Position) -> Result<()> {
-        for word in [SYNCED, COMMITS, SYNCS] {
-            self.words()[word].store(0, Ordering::Relaxed);
+        for word in &self.words()[SYNCED..] {
+            word.store(0, Ordering::Relaxed);
         }
         self.words()[PUBLISHED].store(end.pack(), Ordering::Relaxed);
         self.words()[STATE].store(READY, Ordering::Release);
@@ -173,6 +178,35 @@ impl Shared {
         (count(COMMITS), count(SYNCS))
     }
 
+    /// The engine's transaction before which states are not to be read any more.
+    #[inline]
+    pub fn first_readable(&self) -> u64 {
+        self.words()[FIRST_READABLE].load(Ordering::Relaxed)
+    }
+
+    /// Ends the reading of states before a transaction, in all processes.
+    pub fn refuse_before(&self, transaction: u64) {
+        self.words()[FIRST_READABLE].fetch_max(transaction, Ordering::Relaxed);
+    }
+
+    /// Remembers when a transaction of the engine was.
+    pub fn note_fold(&self, transaction: u64) {
+        let words = &self.words()[FOLDS + 2 * (transaction as usize % FOLDS_MAX)..];
+        words[0].store(0, Ordering::Release);
+        words[1].store(now(), Ordering::Release);
+        words[0].store(transaction, Ordering::Release);
+    }
+
+    /// How long ago a state of the engine was followed by another one, at least.
+    pub fn age(&self, transaction: u64) -> Duration {
+        let folds = self.words()[FOLDS..].chunks_exact(2).filter_map(|words| {
+            let later = words[0].load(Ordering::Acquire) > transaction;
+            later.then(|| words[1].load(Ordering::Acquire))
+        });
+        let now = now();
+        Duration::from_secs(folds.map(|then| now.saturating_sub(then)).max().unwrap_or_default())
+    }
+
     fn is_ready(&self) -> bool {
         self.words()[STATE].load(Ordering::Acquire) == READY
     }
@@ -186,6 +220,10 @@ impl Shared {
         // as `self`.
         unsafe { std::slice::from_raw_parts(bytes.cast::<AtomicU64>(), WORDS) }
     }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 fn is_forbidden(error: &io::Error) -> bool {

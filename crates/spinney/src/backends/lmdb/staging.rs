@@ -21,15 +21,14 @@ use spinney_core::overlay::{Layered, Overlay};
 use spinney_core::{Error, Result};
 
 use super::directory::Directory;
-use super::engine::{Access, DATA_FILE, Engine, EngineSnapshot};
+use super::engine::{Access, DATA_FILE, Engine, EngineSnapshot, Owner};
 use super::flusher::Flusher;
+use super::readers::Reader;
 use super::shared::{Joined, Shared};
 use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
-use crate::journal::{self, Checkpointed, Followed, Group, Journal, Segments, Sizes};
-
-/// Batches of more bytes are written to the engine without being journaled.
-const JOURNALED_BATCH_LEN_MAX: usize = 1 << 20;
+use crate::journal::{self, Checkpointed, Followed, Group, Journal, Segments};
+use crate::store_limits::Limits;
 
 /// Batches of more point changes, after ranges are expanded, are written without being journaled.
 const JOURNALED_BATCH_RECORDS_MAX: usize = 50_000;
@@ -37,14 +36,8 @@ const JOURNALED_BATCH_RECORDS_MAX: usize = 50_000;
 /// With more bytes unwritten a commit writes them before it answers.
 const UNWRITTEN_LEN_MAX: usize = 1 << 20;
 
-/// A generation of more bytes is followed by the next one, and folded into the engine.
-const GENERATION_LEN: u64 = 8 << 20;
-
 /// How often `wait` looks for commits of other processes.
 const POLL: Duration = Duration::from_millis(10);
-
-/// The journal's files in the store's directory.
-const JOURNAL: &str = "journal";
 
 /// One open store, shared by its handles and snapshots.
 pub struct Store {
@@ -64,8 +57,11 @@ pub struct Store {
     /// Why the store refuses writes.
     failure: Mutex<Option<Failure>>,
     committed: Condvar,
+    /// Threads that wait for it; changes under the tail's lock, as the revision does that they wait for.
+    waiting: AtomicUsize,
     flusher: Arc<Flusher>,
     counts: Counts,
+    limits: Limits,
     /// Declared last, so that the store is closed before another process takes it to be.
     shared: Shared,
 }
@@ -96,6 +92,12 @@ pub struct Stats {
     pub syncs: u64,
     /// Snapshots that this process holds.
     pub snapshots: usize,
+    /// Those of all processes.
+    pub snapshots_all: usize,
+    /// The oldest of them, when the engine has a newer state, and for how long it had one.
+    pub oldest: Option<(Reader, Duration)>,
+    /// Bytes of the engine's file that are free but for snapshots.
+    pub pinned_len: u64,
 }
 
 /// Keeps the store open, and is counted.
@@ -105,13 +107,17 @@ pub struct Pin(Arc<Store>);
 pub type StoreSnapshot = Layered<EngineSnapshot<Pin>>;
 
 impl Store {
-    pub fn new(directory: Directory, engine: Engine, access: Access) -> Result<Arc<Store>> {
+    pub fn new(
+        directory: Directory,
+        engine: Engine,
+        segments: Segments,
+        access: Access,
+        limits: Limits,
+    ) -> Result<Arc<Store>> {
         let turnstile = match access {
             Access::ReadWrite => Some(Turnstile::open(&directory.path)?),
             Access::ReadOnly => None,
         };
-        let folder = journal::medium::Directory::new(&directory.path, turnstile.is_none());
-        let segments = Segments::new(Arc::new(folder), JOURNAL, Sizes::default());
         let mut tail = Tail::new(Journal::new(segments));
         let Joined { shared, is_alone } = Shared::join(&directory.path, access)?;
         if is_alone {
@@ -130,11 +136,13 @@ impl Store {
             group: Group::default(),
             failure: Mutex::default(),
             committed: Condvar::new(),
-            flusher: Arc::default(),
+            waiting: AtomicUsize::new(0),
+            flusher: Flusher::new(limits),
             counts: Counts {
                 snapshots: AtomicUsize::new(0),
                 checkpointed: Mutex::new(Instant::now()),
             },
+            limits,
             shared,
         }))
     }
@@ -156,7 +164,7 @@ impl Store {
     }
 
     /// Reads what others have published, and pins the state of the engine that belongs below it.
-    fn pin<O: Send>(&self, tail: &mut Tail, owner: impl Fn() -> O) -> Result<EngineSnapshot<O>> {
+    fn pin<O: Owner>(&self, tail: &mut Tail, owner: impl Fn() -> O) -> Result<EngineSnapshot<O>> {
         loop {
             let followed = tail.catch_up(self.shared.published())?;
             let engine = self.engine.snapshot(owner())?;
@@ -190,7 +198,7 @@ impl Store {
             true => current.revision()?,
             false => batch.revision,
         };
-        if batch.len_bytes() > JOURNALED_BATCH_LEN_MAX {
+        if batch.len_bytes() > self.limits.journaled_len_max_bytes {
             drop(current);
             return self.commit_directly(batch, revision);
         }
@@ -222,7 +230,10 @@ impl Store {
     fn count_commit(&self, batch: &Batch) {
         if !batch.is_maintenance() {
             self.shared.count_commit();
-            self.committed.notify_all();
+            // Most often nobody waits, and telling that to the system is not free.
+            if self.waiting.load(Ordering::Relaxed) > 0 {
+                self.committed.notify_all();
+            }
         }
     }
 
@@ -230,7 +241,7 @@ impl Store {
     /// nobody has.
     fn make_room(self: &Arc<Self>) -> Result<MutexGuard<'_, Tail>> {
         let mut tail = self.tail();
-        if tail.journal.end().offset < GENERATION_LEN {
+        if tail.journal.end().offset < self.limits.generation_len_bytes {
             return Ok(tail);
         }
         if tail.frozen().is_some() {
@@ -263,7 +274,8 @@ impl Store {
         let (overlay, end) = (tail.overlay().clone(), tail.journal.end());
         drop(tail);
         self.engine.copy_to(&target.join(DATA_FILE))?;
-        let copy = Engine::open(target, Access::ReadWrite)?;
+        let readers_max = self.limits.snapshots_max;
+        let copy = Engine::open(target, Access::ReadWrite, readers_max)?;
         // A checkpoint may have come in between. It is newer than the overlay, or ends within it.
         if copy.snapshot(())?.checkpoint()?.generation < end.generation {
             let upto = Checkpointed::beyond(end.generation);
@@ -276,6 +288,29 @@ impl Store {
         let beyond = journal::Position { generation: upto.generation + 1, offset: 0 };
         self.group.advance(beyond);
         *lock(&self.counts.checkpointed) = Instant::now();
+        self.shared.note_fold(self.engine.transactions());
+        if let Err(error) = self.refuse_old_snapshots() {
+            log::warn!("`{}`: {error}", self.directory.path.display());
+        }
+    }
+
+    /// Ends the reading of snapshots that keep more of the engine's file than may be, so that whoever
+    /// holds them gives them up.
+    fn refuse_old_snapshots(&self) -> Result<()> {
+        let pinned = self.engine.pinned()?;
+        let before = self.shared.first_readable();
+        for reader in pinned.too_old(self.limits.pinned_len_max_bytes) {
+            if reader.transaction >= before {
+                let (process, len) = (reader.process, pinned.len_behind(reader.transaction));
+                log::warn!(
+                    "`{}`: process {process} holds a snapshot that keeps {len} bytes; it is not to be \
+                     read any more",
+                    self.directory.path.display()
+                );
+            }
+            self.shared.refuse_before(reader.transaction + 1);
+        }
+        Ok(())
     }
 
     /// Writes a big batch to the engine, durably, together with everything before it.
@@ -411,13 +446,18 @@ impl Store {
             }
             let tail = self.tail();
             if tail.revision <= after {
+                self.waiting.fetch_add(1, Ordering::Relaxed);
                 drop(self.committed.wait_timeout(tail, left.min(POLL)));
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }
 
     pub fn stats(&self) -> Result<Stats> {
         let (commits, syncs) = self.shared.counts();
+        let pinned = self.engine.pinned()?;
+        let newest = self.engine.transactions();
+        let oldest = pinned.readers.first().filter(|oldest| oldest.transaction < newest);
         Ok(Stats {
             journal_len: self.segments.disk_len()?,
             staged: self.tail().overlay().len(),
@@ -425,12 +465,34 @@ impl Store {
             commits,
             syncs,
             snapshots: self.counts.snapshots.load(Ordering::Relaxed),
+            // One is that of `pinned` itself.
+            snapshots_all: pinned.readers.len().saturating_sub(1),
+            oldest: oldest.map(|oldest| (*oldest, self.shared.age(oldest.transaction))),
+            pinned_len: pinned.len(),
         })
     }
 
     /// Syncs of the journal by this process.
     pub fn syncs(&self) -> u64 {
         self.group.syncs()
+    }
+
+    /// Whether a generation waits for its checkpoint.
+    #[cfg(test)]
+    pub fn is_folding_due(&self) -> bool {
+        self.tail().frozen().is_some()
+    }
+
+    /// Whether the next commit begins a generation.
+    #[cfg(test)]
+    pub fn is_full(&self) -> bool {
+        self.tail().journal.end().offset >= self.limits.generation_len_bytes
+    }
+
+    /// Leaves to the caller what the thread does.
+    #[cfg(test)]
+    pub fn keep_still(&self) {
+        self.flusher.stop();
     }
 
     fn turnstile(&self) -> Result<&Arc<Turnstile>> {
@@ -472,6 +534,13 @@ impl Pin {
     fn new(store: &Arc<Store>) -> Pin {
         store.counts.snapshots.fetch_add(1, Ordering::Relaxed);
         Pin(Arc::clone(store))
+    }
+}
+
+impl Owner for Pin {
+    #[inline]
+    fn first_readable(&self) -> u64 {
+        self.0.shared.first_readable()
     }
 }
 

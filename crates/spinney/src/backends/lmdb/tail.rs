@@ -12,7 +12,7 @@ use spinney_core::overlay::{Overlay, Staged};
 use spinney_core::{Error, Result};
 
 use super::changes::{self, Due, Encoded};
-use super::engine::EngineSnapshot;
+use super::engine::{EngineSnapshot, Owner};
 use super::patch;
 use super::shared::Shared;
 use super::turnstile::Hold;
@@ -126,7 +126,7 @@ impl Tail {
 
     /// Compares with a state of the engine; whether the journal must be read on before the overlay
     /// belongs over it.
-    pub fn is_behind<O>(&mut self, engine: &EngineSnapshot<O>) -> Result<bool> {
+    pub fn is_behind<O: Owner>(&mut self, engine: &EngineSnapshot<O>) -> Result<bool> {
         if engine.transaction() == self.transaction {
             return Ok(false);
         }
