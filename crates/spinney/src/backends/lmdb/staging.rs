@@ -183,11 +183,15 @@ impl Store {
         if turnstile.is_owed() {
             self.write()?;
         }
-        Ok(StoreGuard { _hold: turnstile.hold()?, _serialised: serialised })
+        Ok(StoreGuard { _hold: self.hold()?, _serialised: serialised })
+    }
+
+    fn hold(&self) -> Result<Hold> {
+        self.turnstile()?.hold(self.shared.waiting())
     }
 
     pub fn commit(self: &Arc<Self>, batch: &Batch) -> Result<Outcome> {
-        let hold = self.turnstile()?.hold()?;
+        let hold = self.hold()?;
         let committing = lock(&self.committing);
         self.refuse_after_failure()?;
         let current = self.snapshot()?;
@@ -323,7 +327,7 @@ impl Store {
 
     /// Folds the whole journal into the engine.
     pub fn checkpoint(self: &Arc<Self>) -> Result<()> {
-        let _hold = self.turnstile()?.hold()?;
+        let _hold = self.hold()?;
         let _committing = lock(&self.committing);
         self.refuse_after_failure()?;
         let mut tail = self.tail();
