@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::file_system::{remove_if_present, sync_dir};
+
 /// Where a journal's files lie.
 pub trait Folder: Send + Sync {
     /// Opens a file; `None` when it does not exist and `create` is not set.
@@ -78,14 +80,11 @@ impl Folder for Directory {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.path.join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        remove_if_present(&self.path.join(name))
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        sync_dir(&self.path)
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -198,23 +198,9 @@ impl Store {
         if end.offset == 0 { Ok(()) } else { self.sync_until(end) }
     }
 
-    fn refuse_lost(&self, revision: Revision) -> Result<()> {
-        match &self.tail().failure {
-            Some(failure) if failure.lost_from <= revision => Err(failure.cause.clone()),
-            _ => Ok(()),
-        }
-    }
-
     /// Refuses what a failed write or sync has made impossible.
     pub fn refuse_after_failure(&self, tail: &Tail) -> Result<()> {
-        match &tail.failure {
-            None => Ok(()),
-            Some(failure) => Err(Error::closed(format!(
-                "`{}` refuses writes after a failed sync; reopen the store",
-                self.files.file.display()
-            ))
-            .with_source(failure.cause.clone())),
-        }
+        tail.failure.refuse_writes(&self.files.file)
     }
 
     pub fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -286,19 +272,19 @@ impl Backend for Store {
     }
 
     fn commit(&self, batch: Batch) -> Result<Outcome> {
-        batch.check_limits(&self.capabilities)?;
         if batch.is_maintenance() {
             return self.memory.commit(batch);
         }
         let mut tail = self.tail();
         self.refuse_after_failure(&tail)?;
-        if !batch.applies_to(&*self.memory.snapshot()?)? {
-            return Ok(Outcome::Conflict);
-        }
-        tail.append(&batch, self.group.synced())?;
-        let outcome = self.memory.commit(batch)?;
+        tail.make_room(&batch)?;
+        let synced = self.group.synced();
+        let outcome = self.memory.commit_with(batch, |batch| tail.append(batch, synced))?;
         let is_full = tail.is_full();
         drop(tail);
+        if outcome == Outcome::Conflict {
+            return Ok(outcome);
+        }
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.keeper.wake();
         if is_full {
@@ -308,12 +294,12 @@ impl Backend for Store {
     }
 
     fn flush(&self, revision: Revision) -> Result<()> {
-        self.refuse_lost(revision)?;
+        self.tail().failure.refuse_lost(revision)?;
         self.write().map(drop)
     }
 
     fn sync(&self, revision: Revision) -> Result<()> {
-        self.refuse_lost(revision)?;
+        self.tail().failure.refuse_lost(revision)?;
         let end = self.tail().end_of(revision);
         end.map_or(Ok(()), |end| self.sync_until(end))
     }
