@@ -4,12 +4,18 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+/// `None` when it failed because there is no such file.
+pub fn if_present<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Removes a file; absent is no error.
 pub fn remove_if_present(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
+    if_present(fs::remove_file(path)).map(drop)
 }
 
 /// Makes the names in a folder durable.

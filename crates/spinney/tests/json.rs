@@ -590,3 +590,58 @@ fn a_damaged_journal_gives_an_earlier_state_or_an_error() {
         assert!(seen.contains(state), "{seen:?}");
     }
 }
+
+/// Runs a test of this binary in another process, as a user who is not root if this one is.
+fn as_a_user(test: &str, url: &str) -> Option<String> {
+    use std::os::unix::process::CommandExt;
+    let mut child = std::process::Command::new(std::env::current_exe().expect("this binary"));
+    child.args([test, "--exact", "--nocapture"]).env("SPINNEY_TEST_URL", url);
+    if rustix::process::geteuid().is_root() {
+        child.uid(65_534).gid(65_534);
+    }
+    match child.output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+            Some(said)
+        }
+        Err(error) => {
+            println!("skipped: no process of another user: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn what_may_not_be_written_is_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("sets");
+    };
+    for (folder_mode, file_mode) in [(0o777, 0o444), (0o555, 0o666), (0o555, 0o444)] {
+        let place = crashed("{\"n\": 0}");
+        let names = place.names();
+        for name in &names {
+            set_mode(&place.folder.path().join(name), file_mode);
+        }
+        set_mode(place.folder.path(), folder_mode);
+        as_a_user("child_reads_what_it_may_not_write", &place.url());
+        set_mode(place.folder.path(), 0o777);
+        assert_eq!(place.names(), names);
+        assert_eq!(place.text(), "{\"n\": 0}");
+    }
+}
+
+#[test]
+fn child_reads_what_it_may_not_write() {
+    let Ok(url) = std::env::var("SPINNEY_TEST_URL") else { return };
+    let refused = spinney::open(&url).map(drop).expect_err("refused");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{refused}");
+    assert!(refused.to_string().contains("open it read-only"), "{refused}");
+    let reader = OpenOptions::new().read_only(true).open(&url).expect("opens");
+    assert_eq!(get(&reader, ""), Some(json("{\"a\": 1, \"b\": 2, \"n\": 0}")));
+    assert_eq!(reader.checkpoint().expect_err("refused").kind(), ErrorKind::ReadOnly);
+    // Of a choice, too, nothing is written.
+    let taken = OpenOptions::new().read_only(true).take(Some(spinney::backends::json::Take::File));
+    assert_eq!(get(&taken.open(&url).expect("opens"), "/a"), Some(1.into()));
+}

@@ -25,6 +25,7 @@ enum Edit {
 impl Store {
     /// Takes over what stands in the file instead of the known content.
     pub fn take_over(&self, printed: &mut Printed, text: Option<&[u8]>) -> Result<()> {
+        self.files.settle()?;
         let known = self.tail().content.clone();
         let Some(text) = text else {
             log::warn!("`{}` is gone; it is printed anew", self.files.file.display());
@@ -84,8 +85,7 @@ impl Store {
         tail.content = content.clone();
         tail.note(&Note::Replaced(content), self.group.synced())?;
         drop(tail);
-        self.keeper.wake();
-        Ok(())
+        self.sync_all()
     }
 
     /// The store's state takes the place of the file, whose text is kept under another name.

@@ -31,6 +31,8 @@ impl Store {
         let is_behind = printed.must_print || tail.revision != tail.content.revision;
         drop(tail);
         if printed.is_free && is_behind {
+            // The next generation is understood only behind the present one.
+            self.sync_all()?;
             // Commits would wait for the new file otherwise.
             self.segments().reserve(next, 1)?;
         }
@@ -52,31 +54,28 @@ impl Store {
         drop(tail);
 
         let replaced = decoded(&diffs)
-            .and_then(|changed| self.print_and_replace(&printed, &*snapshot, revision, &changed));
+            .and_then(|changed| self.announce(&printed, &*snapshot, revision, &changed))
+            .and_then(|content| self.replace(&mut printed, content, snapshot));
         let mut tail = self.tail();
-        match replaced {
+        let content = match replaced {
+            Ok(content) => content,
             Err(error) => {
                 tail.give_back(diffs);
-                Err(error)
+                return Err(error);
             }
-            Ok(content) => {
-                tail.content = content.clone();
-                let tail_content = content.clone();
-                // If it does not get there, the announcement says the same with more caution.
-                tail.note(&Note::Replaced(content), self.group.synced())?;
-                drop(tail);
-                printed.on_disk = tail_content;
-                printed.must_print = false;
-                printed.stamp = self.files.stamp()?;
-                printed.base = Some(snapshot);
-                printed.is_free = true;
-                printed.since = Instant::now();
-                self.write().map(drop)
-            }
-        }
+        };
+        tail.content = content.clone();
+        tail.note(&Note::Replaced(content.clone()), self.group.synced())?;
+        drop(tail);
+        printed.is_free = true;
+        printed.since = Instant::now();
+        // An edit of what is there now must not look like one behind commits.
+        self.sync_all()?;
+        self.files.put_side(&content.side)
     }
 
-    fn print_and_replace(
+    /// Writes the text of a state beside the file, and its content to the journal, durably.
+    fn announce(
         &self,
         printed: &Printed,
         snapshot: &dyn Snapshot,
@@ -92,8 +91,22 @@ impl Store {
         let end = tail.journal.end();
         drop(tail);
         self.sync_until(end)?;
+        Ok(content)
+    }
+
+    /// Puts what was announced in the place of the file. Where only the sync fails it is there.
+    fn replace(
+        &self,
+        printed: &mut Printed,
+        content: Content,
+        snapshot: Box<dyn Snapshot>,
+    ) -> Result<Content> {
         self.files.replace()?;
-        self.files.put_side(&content.side)?;
+        printed.on_disk = content.clone();
+        printed.base = Some(snapshot);
+        printed.must_print = false;
+        printed.stamp = self.files.stamp()?;
+        self.files.sync_folder()?;
         Ok(content)
     }
 
