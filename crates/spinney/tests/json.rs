@@ -645,3 +645,63 @@ fn child_reads_what_it_may_not_write() {
     let taken = OpenOptions::new().read_only(true).take(Some(spinney::backends::json::Take::File));
     assert_eq!(get(&taken.open(&url).expect("opens"), "/a"), Some(1.into()));
 }
+
+/// The ids of the elements of `/list`, from what an edit of each one says.
+fn element_ids(store: &Store) -> Vec<u64> {
+    use spinney::diff::Step;
+    let len = get(store, "/list").map_or(0, |list| match list {
+        Value::List(list) => list.len(),
+        _ => 0,
+    });
+    let edit = |tx: &mut spinney::Transaction<'_>| {
+        (0..len).try_for_each(|at| tx.set_meta(&format!("/list/{at}"), "seen", Some("x")))
+    };
+    let diff = store.write(edit).expect("edits").diff;
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for op in &diff.ops {
+        if let Some(Step::Element { id, position }) = op.path.last() {
+            found.push((*position, *id));
+        }
+    }
+    store
+        .write(|tx| (0..len).try_for_each(|at| tx.set_meta(&format!("/list/{at}"), "seen", None)))
+        .expect("edits");
+    found.sort();
+    found.into_iter().map(|(_, id)| id).collect()
+}
+
+#[test]
+fn ids_of_elements_survive() {
+    let place = Place::with("{\"list\": [\"a\", \"b\", \"c\", \"d\"]}");
+    let store = place.open();
+    assert_eq!(element_ids(&store), [0, 1, 2, 3]);
+    drop(store);
+    assert_eq!(place.names(), ["a.json"], "what reading gives is not kept");
+    let store = place.open();
+    store
+        .write(|tx| {
+            tx.insert("/list/1", &"new".into())?;
+            tx.remove("/list/3").map(drop)?;
+            tx.mv("/list/0", "/list/-")
+        })
+        .expect("edits");
+    let ids = element_ids(&store);
+    assert_eq!(ids.len(), 4);
+    let left = Place::new();
+    left_behind(&left, &place);
+    fs::remove_file(left.folder.path().join("a.json.lock")).expect("removes");
+    drop(store);
+    assert_eq!(place.names(), ["a.json", "a.json.spinney"]);
+    let store = place.open();
+    assert_eq!(element_ids(&store), ids, "after a close");
+    assert_eq!(element_ids(&left.open()), ids, "after a crash");
+
+    // What a person leaves as it is keeps its id while the store is open.
+    let text = place.text();
+    fs::write(place.file(), text.replace("\"new\"", "\"first\", \"new\"")).expect("writes");
+    store.checkpoint().expect("looks");
+    let merged = element_ids(&store);
+    assert_eq!((merged.len(), &merged[1..]), (5, &ids[..]));
+    drop(store);
+    assert_eq!(element_ids(&place.open()), merged);
+}

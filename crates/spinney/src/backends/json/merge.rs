@@ -74,7 +74,10 @@ impl Store {
         let content = Content { revision: known.revision + 1, ..printed.on_disk.clone() };
         self.tail().note(&Note::Announced(content.clone()), self.group.synced())?;
         transaction.commit(fastrand::u128(..))?;
-        printed.base = Some(self.memory.snapshot()?);
+        let snapshot = self.memory.snapshot()?;
+        let side = self.place.side(&*snapshot, key_len_max, text.len())?.print()?;
+        let content = Content { side, ..content };
+        printed.base = Some(snapshot);
         printed.on_disk = content.clone();
         self.tail().take_diffs();
         self.note_content(content)

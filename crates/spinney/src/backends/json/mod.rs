@@ -9,7 +9,7 @@
 //! that hold all they add. Only `document` and `rewrite` know trees, as any user does.
 //!
 //! Limits: one process writes; others may read, each the state of its opening. The whole document is
-//! in memory. The ids of list elements are new after a reopening.
+//! in memory.
 
 use std::collections::HashMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -23,6 +23,7 @@ use spinney_core::{Error, Path, Result};
 
 mod document;
 mod files;
+mod ids;
 mod keeper;
 mod lock;
 mod merge;

@@ -113,7 +113,8 @@ pub fn recover(
     let base = memory.snapshot()?;
     let is_free = !behind.iter().any(|logged| logged.generation < history.generation);
     let diffs: Vec<Vec<u8>> = behind.into_iter().map(|logged| logged.diff).collect();
-    let diff = place.replay(&memory, &diffs).map_err(|error| {
+    let same_ids = known.is_some() && !side.lacks_ids;
+    let diff = place.replay(&memory, &diffs, same_ids).map_err(|error| {
         error.at(format_args!("the journal of `{}` does not fit it", files.file.display()))
     })?;
     if document::revision(&memory)? != revision {

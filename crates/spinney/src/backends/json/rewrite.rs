@@ -83,7 +83,7 @@ impl Store {
         changed: &[Diff],
     ) -> Result<Content> {
         let text = self.print(printed, snapshot, changed)?;
-        let side = self.place.side(snapshot, self.key_len_max())?.print()?;
+        let side = self.place.side(snapshot, self.key_len_max(), text.len())?.print()?;
         let content = Content::new(&text, side, revision);
         self.files.prepare(&text)?;
         let mut tail = self.tail();

@@ -17,7 +17,7 @@ fn commit(store: &Store, n: u64) -> Result<()> {
 }
 
 /// The last number that was set.
-fn last(store: &Store) -> u64 {
+fn last(store: &Arc<Store>) -> u64 {
     let text = whole(store);
     let digits = text.split("\"n\":").nth(1).expect("a number");
     let end = digits.find(|c: char| !c.is_ascii_digit()).expect("more");
@@ -102,7 +102,7 @@ fn a_full_disk_fails_what_needs_room_and_loses_nothing() -> Result<()> {
         assert_eq!(last(&store), answered, "room for {room} bytes");
         commit(&store, 30)?;
         store.close()?;
-        assert_eq!(last(&*open(&disk)?), 30);
+        assert_eq!(last(&open(&disk)?), 30);
     }
     println!("{failures} operations without room, {refusals} openings");
     assert!(failures > 100);
@@ -117,7 +117,7 @@ fn a_failed_sync_refuses_writes_and_loses_nothing_durable() -> Result<()> {
         let (answered, durable, failed) = work(&disk, |n| disk.set_fails_syncs(n == bad))?;
         disk.set_fails_syncs(false);
         failures += failed;
-        let found = last(&*open(&disk)?);
+        let found = last(&open(&disk)?);
         assert!((durable..=answered).contains(&found), "{durable} {found} {answered}");
     }
     assert!(failures > 20);
@@ -135,7 +135,7 @@ fn opened(disk: &Disk<()>, case: &str) -> std::result::Result<u64, ErrorKind> {
     };
     let found = last(&store);
     store.close().expect("closes");
-    assert_eq!(last(&*open(disk).expect("opens")), found, "{case}");
+    assert_eq!(last(&open(disk).expect("opens")), found, "{case}");
     Ok(found)
 }
 

@@ -34,11 +34,14 @@ fn open<M: Clone + Send + 'static>(disk: &Disk<M>) -> Result<Arc<Store>> {
     Store::open(files(disk), base_path(), None)
 }
 
-/// All that a store holds, metadata and bytes included.
+/// All that a store holds, metadata, bytes and ids of elements included.
 fn whole(store: &Store) -> String {
     let snapshot = store.snapshot().expect("a snapshot");
     let view = View { snapshot: &*snapshot, key_len_max: store.key_len_max() };
     let mut writer = JsonWriter::new(Vec::new(), Layout::Compact, Fidelity::Tagged);
     store.place.visit(&view, &mut writer).expect("a document");
-    String::from_utf8(writer.finish().expect("prints")).expect("UTF-8")
+    let text = String::from_utf8(writer.finish().expect("prints")).expect("UTF-8");
+    let side = store.place.side(&*snapshot, store.key_len_max(), text.len());
+    let side = side.and_then(|side| side.print()).expect("gathers");
+    text + &String::from_utf8(side).expect("UTF-8")
 }

@@ -21,7 +21,7 @@ struct State {
     number: u64,
     /// Without what JSON leaves out.
     plain: Value,
-    /// `None` for one that a person has made and nobody has opened.
+    /// `None` for one that a person has made.
     whole: Option<String>,
 }
 
@@ -162,8 +162,9 @@ impl Writer<'_> {
             return self.reopen();
         }
         self.store.look()?;
-        self.expected.line.pop();
-        self.committed(number_of(&self.store));
+        // The ids of elements in what was taken over are known a record later than the rest.
+        self.expected.may_be_torn = false;
+        self.disk.mark(self.expected.clone());
         Ok(())
     }
 
@@ -297,7 +298,7 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn nothing_durable_is_lost_and_every_state_opens() {
     let seed = number("SPINNEY_TEST_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let states_min = number("SPINNEY_TEST_STATES").unwrap_or(40_000);
+    let states_min = number("SPINNEY_TEST_STATES").unwrap_or(30_000);
     println!("SPINNEY_TEST_SEED={seed}");
     let random = Rng::with_seed(seed);
     let mut simulation = Simulation { random, numbers: 0, states: 0, edits: 0 };
