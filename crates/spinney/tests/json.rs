@@ -470,6 +470,16 @@ fn an_edit_behind_commits_is_a_choice() {
         );
     }
     assert_eq!(place.text(), edited);
+    let names = place.names();
+    for (take, shown) in
+        [(Take::File, edited), (Take::Journal, "{\"a\": 1, \"b\": 2, \"hand\": true}")]
+    {
+        let reader = OpenOptions::new().read_only(true).take(Some(take));
+        let reader = reader.open(&place.url()).expect("opens");
+        assert_eq!(get(&reader, ""), Some(json(shown)));
+        drop(reader);
+        assert_eq!((place.names(), &*place.text()), (names.clone(), edited), "nothing is written");
+    }
     let take = |place: &Place, take| {
         let store = OpenOptions::new().take(Some(take)).open(&place.url()).expect("opens");
         get(&store, "")
@@ -539,6 +549,14 @@ fn an_edit_is_noticed_by_itself() {
     fs::write(place.file(), "{\"a\": 1}").expect("writes");
     let revision = store.wait(1, std::time::Duration::from_secs(20)).expect("waits");
     assert_eq!((revision, get(&store, "/a")), (2, Some(1.into())));
+    // Written bit by bit, slowly: taken when it has come to rest, and no half of it.
+    let mut file = fs::File::create(place.file()).expect("opens");
+    for part in ["{\"a\": [1", ", 2, 3", "]}"] {
+        std::io::Write::write_all(&mut file, part.as_bytes()).expect("writes");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    store.wait(2, std::time::Duration::from_secs(20)).expect("waits");
+    assert_eq!(get(&store, "/a"), Some(json("[1, 2, 3]")));
 }
 
 /// The journal cut at every byte, and with flipped bytes, through the open path: an earlier state, or
@@ -704,4 +722,32 @@ fn ids_of_elements_survive() {
     assert_eq!((merged.len(), &merged[1..]), (5, &ids[..]));
     drop(store);
     assert_eq!(element_ids(&place.open()), merged);
+}
+
+#[test]
+fn a_backup_is_a_document_of_its_own() {
+    let place = Place::with(BY_HAND);
+    let store = place.open();
+    store
+        .write(|tx| {
+            tx.set("/zebra", &2.into())?;
+            tx.set_meta("/zebra", "origin", Some("web"))
+        })
+        .expect("sets");
+    let target = place.folder.path().join("copy.json");
+    store.backup(&target).expect("backs up");
+    assert_eq!(place.text(), BY_HAND, "the file waits");
+    set(&store, "/zebra", "3");
+    let copied = fs::read_to_string(&target).expect("reads");
+    assert_eq!(changed_lines(BY_HAND, &copied), ["    \"zebra\" : 2,"]);
+    let copy = spinney::open(&format!("json:{}", target.display())).expect("opens");
+    assert_eq!(get(&copy, "/zebra"), Some(2.into()));
+    let meta = copy.read().and_then(|snapshot| snapshot.meta("/zebra")).expect("reads");
+    assert_eq!(meta, Some(vec![("origin".into(), "web".into())]));
+    for target in [target, place.file()] {
+        let refused = store.backup(&target).expect_err("it exists");
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
+    }
+    let reader = OpenOptions::new().read_only(true).open(&place.url()).expect("opens");
+    reader.backup(&place.folder.path().join("read.json")).expect("backs up");
 }

@@ -96,6 +96,12 @@ impl Files {
         found.map_err(|error| io_error("cannot look at", &self.file, error))
     }
 
+    /// Whether there is a document of this name, or what belongs to one.
+    pub fn is_taken(&self) -> Result<bool> {
+        let companions = [SIDE, "journal.0", "journal.1"];
+        Ok(self.stamp()?.is_some() || companions.iter().any(|suffix| self.has(suffix)))
+    }
+
     /// Whether a companion is there.
     pub fn has(&self, suffix: &str) -> bool {
         self.folder.stamp(&self.beside(suffix)).is_ok_and(|found| found.is_some())

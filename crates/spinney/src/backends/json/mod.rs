@@ -21,6 +21,7 @@ use spinney_core::backend::{
 };
 use spinney_core::{Error, Path, Result};
 
+mod backup;
 mod document;
 mod files;
 mod ids;
@@ -175,5 +176,10 @@ impl Backend for Json {
     fn checkpoint(&self) -> Result<()> {
         self.refuse_if_read_only()?;
         self.store().checkpoint()
+    }
+
+    /// Writes the newest state as a document of its own, laid out like the file, with its side file.
+    fn backup(&self, target: &FilePath) -> Result<()> {
+        self.store().backup(target)
     }
 }

@@ -194,9 +194,13 @@ impl History {
 
 #[cold]
 fn edited(files: &Files, commits: usize) -> Error {
+    let commits = match commits {
+        1 => "a commit".to_owned(),
+        _ => format!("{commits} commits"),
+    };
     Error::conflict(format!(
-        "`{}` was edited, and its journal has {commits} commits that the file lacks; choose `--take \
-         file` (the journal is set aside) or `--take journal` (its commits are made again on the file)",
+        "`{}` was edited, and its journal has {commits} that the file lacks; choose `--take \
+         file` (the journal is set aside) or `--take journal` (what it has is made again on the file)",
         files.file.display()
     ))
 }

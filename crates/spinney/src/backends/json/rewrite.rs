@@ -4,6 +4,7 @@
 //! the journal, durably, before it takes the place of the old one: whatever a crash leaves, the
 //! journal knows it.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use spinney_core::backend::{Backend, Snapshot};
@@ -53,8 +54,8 @@ impl Store {
         let diffs = tail.take_diffs();
         drop(tail);
 
-        let replaced = decoded(&diffs)
-            .and_then(|changed| self.announce(&printed, &*snapshot, revision, &changed))
+        let replaced = self
+            .announce(&printed, &*snapshot, revision, &diffs)
             .and_then(|content| self.replace(&mut printed, content, snapshot));
         let mut tail = self.tail();
         let content = match replaced {
@@ -80,9 +81,11 @@ impl Store {
         printed: &Printed,
         snapshot: &dyn Snapshot,
         revision: u64,
-        changed: &[Diff],
+        diffs: &[Arc<[u8]>],
     ) -> Result<Content> {
-        let text = self.print(printed, snapshot, changed)?;
+        let known = self.known_text(printed)?;
+        let known = known.ok_or_else(|| Error::conflict("it was edited just now"))?;
+        let text = self.print(printed, Some(&known), snapshot, diffs)?;
         let side = self.place.side(snapshot, self.key_len_max(), text.len())?.print()?;
         let content = Content::new(&text, side, revision);
         self.files.prepare(&text)?;
@@ -110,33 +113,39 @@ impl Store {
         Ok(content)
     }
 
-    /// The text of a state: from the one in the file, as far as that is one of this store.
-    fn print(
+    /// The text in the file; `None` when it is another one than this store knows.
+    pub fn known_text(&self, printed: &Printed) -> Result<Option<Vec<u8>>> {
+        let text = self.files.read()?.unwrap_or_default();
+        Ok(Content::new(&text, Vec::new(), 0).is_same(&printed.on_disk).then_some(text))
+    }
+
+    /// The text of a state, before which these diffs came behind the text in the file: made of that
+    /// one, as far as it is known and is of a state of this store.
+    pub fn print(
         &self,
         printed: &Printed,
+        known: Option<&[u8]>,
         snapshot: &dyn Snapshot,
-        changed: &[Diff],
+        diffs: &[Arc<[u8]>],
     ) -> Result<Vec<u8>> {
         let key_len_max = self.key_len_max();
-        let now = View { snapshot, key_len_max };
-        let text = self.files.read()?.unwrap_or_default();
-        if !Content::new(&text, Vec::new(), 0).is_same(&printed.on_disk) {
-            return Err(Error::conflict("it was edited just now"));
-        }
-        match &printed.base {
-            Some(base) => {
+        match (&printed.base, known) {
+            (Some(base), Some(text)) => {
+                let now = View { snapshot, key_len_max };
                 let before = View { snapshot: &**base, key_len_max };
-                print_into(&text, &before, &now, &self.place.0, changed)
+                print_into(text, &before, &now, &self.place.0, &decoded(diffs)?)
             }
-            None => self.place.print(snapshot, key_len_max),
+            _ => self.place.print(snapshot, key_len_max),
         }
     }
 
-    /// Looks whether a person has edited the file.
+    /// Looks whether a person has edited the file, and has come to an end: the second look that finds
+    /// the same reads it.
     pub fn look(&self) -> Result<()> {
         let mut printed = self.file();
         let stamp = self.files.stamp()?;
-        if printed.refused.is_some() && printed.refused == stamp {
+        let is_settled = printed.seen.replace(stamp) == Some(stamp);
+        if !is_settled || printed.refused.is_some() && printed.refused == stamp {
             return Ok(());
         }
         let looked = self.look_at(&mut printed);
@@ -163,6 +172,6 @@ impl Store {
     }
 }
 
-fn decoded(diffs: &[std::sync::Arc<[u8]>]) -> Result<Vec<Diff>> {
+fn decoded(diffs: &[Arc<[u8]>]) -> Result<Vec<Diff>> {
     diffs.iter().map(|diff| Diff::decode(diff)).collect()
 }

@@ -52,6 +52,8 @@ pub struct Printed {
     pub on_disk: Content,
     /// What is there is not of this store's newest states, and is printed anew.
     pub must_print: bool,
+    /// What the last look found; `None` before the first.
+    pub seen: Option<Option<Stamp>>,
     /// When it was last refused, so that it is said once.
     pub refused: Option<Stamp>,
     /// The state that it holds; `None` when no state of this store is what it holds.
@@ -146,6 +148,7 @@ impl Store {
                 stamp,
                 on_disk,
                 must_print: false,
+                seen: None,
                 refused: None,
                 base: Some(base),
                 is_free,

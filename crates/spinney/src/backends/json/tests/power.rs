@@ -162,6 +162,7 @@ impl Writer<'_> {
             return self.reopen();
         }
         self.store.look()?;
+        self.store.look()?;
         // The ids of elements in what was taken over are known a record later than the rest.
         self.expected.may_be_torn = false;
         self.disk.mark(self.expected.clone());
