@@ -45,6 +45,7 @@ Exit codes:
 
 fn main() -> ExitCode {
     let Cli { global, verb } = Cli::parse();
+    message::print_warnings();
     match verb.run(&global) {
         Ok(code) => code,
         Err(error) if message::is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ use spinney::Error;
 
 const NAME: Style = Style::new().bold();
 const NAME_OF_ERROR: Style = AnsiColor::Red.on_default().bold();
+const NAME_OF_WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Prints an error with its causes.
 pub fn print_error(error: &Error) {
@@ -17,6 +18,29 @@ pub fn print_error(error: &Error) {
 /// Prints something that is neither data nor an error.
 pub fn print_note(text: &str) {
     print(NAME, text);
+}
+
+/// Prints what the libraries warn of from now on.
+pub fn print_warnings() {
+    if log::set_logger(&Warnings).is_ok() {
+        log::set_max_level(log::LevelFilter::Warn);
+    }
+}
+
+struct Warnings;
+
+impl log::Log for Warnings {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            print(NAME_OF_WARNING, &one_line(&format!("warning: {}", record.args())));
+        }
+    }
+
+    fn flush(&self) {}
 }
 
 fn print(style: Style, text: &str) {

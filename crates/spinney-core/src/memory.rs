@@ -85,6 +85,32 @@ impl Memory {
         Ok(())
     }
 
+    /// Commits, and calls `before` between the check of the batch and the change, for a backend that
+    /// keeps the batch elsewhere, too. Its error ends the commit, and nothing has changed.
+    ///
+    /// # Errors
+    /// Those of [`Backend::commit`] and of `before`.
+    pub fn commit_with(
+        &self,
+        batch: Batch,
+        before: impl FnOnce(&Batch) -> Result<()>,
+    ) -> Result<Outcome> {
+        batch.check_limits(&self.capabilities)?;
+        let mut state = self.state();
+        let current = state.clone().over(Nothing);
+        if !batch.applies_to(&current)? {
+            return Ok(Outcome::Conflict);
+        }
+        before(&batch)?;
+        let is_maintenance = batch.is_maintenance();
+        let revision = if is_maintenance { current.revision()? } else { batch.revision };
+        *state = applied(state.clone(), batch.changes);
+        if !is_maintenance {
+            self.committed.notify_all();
+        }
+        Ok(Outcome::Committed(revision))
+    }
+
     fn state(&self) -> MutexGuard<'_, Overlay> {
         // The state is replaced in one assignment, so a panic elsewhere cannot leave half of it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -111,19 +137,7 @@ impl Backend for Memory {
     }
 
     fn commit(&self, batch: Batch) -> Result<Outcome> {
-        batch.check_limits(&self.capabilities)?;
-        let mut state = self.state();
-        let current = state.clone().over(Nothing);
-        if !batch.applies_to(&current)? {
-            return Ok(Outcome::Conflict);
-        }
-        let is_maintenance = batch.is_maintenance();
-        let revision = if is_maintenance { current.revision()? } else { batch.revision };
-        *state = applied(state.clone(), batch.changes);
-        if !is_maintenance {
-            self.committed.notify_all();
-        }
-        Ok(Outcome::Committed(revision))
+        self.commit_with(batch, |_| Ok(()))
     }
 
     fn sync(&self, _revision: Revision) -> Result<()> {

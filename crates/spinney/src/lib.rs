@@ -14,6 +14,7 @@
 
 pub mod backends;
 mod file_scratch;
+mod file_system;
 pub mod formats;
 mod janitor;
 pub mod journal;

@@ -470,6 +470,16 @@ fn an_edit_behind_commits_is_a_choice() {
         );
     }
     assert_eq!(place.text(), edited);
+    let names = place.names();
+    for (take, shown) in
+        [(Take::File, edited), (Take::Journal, "{\"a\": 1, \"b\": 2, \"hand\": true}")]
+    {
+        let reader = OpenOptions::new().read_only(true).take(Some(take));
+        let reader = reader.open(&place.url()).expect("opens");
+        assert_eq!(get(&reader, ""), Some(json(shown)));
+        drop(reader);
+        assert_eq!((place.names(), &*place.text()), (names.clone(), edited), "nothing is written");
+    }
     let take = |place: &Place, take| {
         let store = OpenOptions::new().take(Some(take)).open(&place.url()).expect("opens");
         get(&store, "")
@@ -539,6 +549,14 @@ fn an_edit_is_noticed_by_itself() {
     fs::write(place.file(), "{\"a\": 1}").expect("writes");
     let revision = store.wait(1, std::time::Duration::from_secs(20)).expect("waits");
     assert_eq!((revision, get(&store, "/a")), (2, Some(1.into())));
+    // Written bit by bit, slowly: taken when it has come to rest, and no half of it.
+    let mut file = fs::File::create(place.file()).expect("opens");
+    for part in ["{\"a\": [1", ", 2, 3", "]}"] {
+        std::io::Write::write_all(&mut file, part.as_bytes()).expect("writes");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    store.wait(2, std::time::Duration::from_secs(20)).expect("waits");
+    assert_eq!(get(&store, "/a"), Some(json("[1, 2, 3]")));
 }
 
 /// The journal cut at every byte, and with flipped bytes, through the open path: an earlier state, or
@@ -589,4 +607,147 @@ fn a_damaged_journal_gives_an_earlier_state_or_an_error() {
     for state in ["0", "1", "5", "6", "refused"] {
         assert!(seen.contains(state), "{seen:?}");
     }
+}
+
+/// Runs a test of this binary in another process, as a user who is not root if this one is.
+fn as_a_user(test: &str, url: &str) -> Option<String> {
+    use std::os::unix::process::CommandExt;
+    let mut child = std::process::Command::new(std::env::current_exe().expect("this binary"));
+    child.args([test, "--exact", "--nocapture"]).env("SPINNEY_TEST_URL", url);
+    if rustix::process::geteuid().is_root() {
+        child.uid(65_534).gid(65_534);
+    }
+    match child.output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+            Some(said)
+        }
+        Err(error) => {
+            println!("skipped: no process of another user: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn what_may_not_be_written_is_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("sets");
+    };
+    for (folder_mode, file_mode) in [(0o777, 0o444), (0o555, 0o666), (0o555, 0o444)] {
+        let place = crashed("{\"n\": 0}");
+        let names = place.names();
+        for name in &names {
+            set_mode(&place.folder.path().join(name), file_mode);
+        }
+        set_mode(place.folder.path(), folder_mode);
+        as_a_user("child_reads_what_it_may_not_write", &place.url());
+        set_mode(place.folder.path(), 0o777);
+        assert_eq!(place.names(), names);
+        assert_eq!(place.text(), "{\"n\": 0}");
+    }
+}
+
+#[test]
+fn child_reads_what_it_may_not_write() {
+    let Ok(url) = std::env::var("SPINNEY_TEST_URL") else { return };
+    let refused = spinney::open(&url).map(drop).expect_err("refused");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{refused}");
+    assert!(refused.to_string().contains("open it read-only"), "{refused}");
+    let reader = OpenOptions::new().read_only(true).open(&url).expect("opens");
+    assert_eq!(get(&reader, ""), Some(json("{\"a\": 1, \"b\": 2, \"n\": 0}")));
+    assert_eq!(reader.checkpoint().expect_err("refused").kind(), ErrorKind::ReadOnly);
+    // Of a choice, too, nothing is written.
+    let taken = OpenOptions::new().read_only(true).take(Some(spinney::backends::json::Take::File));
+    assert_eq!(get(&taken.open(&url).expect("opens"), "/a"), Some(1.into()));
+}
+
+/// The ids of the elements of `/list`, from what an edit of each one says.
+fn element_ids(store: &Store) -> Vec<u64> {
+    use spinney::diff::Step;
+    let len = get(store, "/list").map_or(0, |list| match list {
+        Value::List(list) => list.len(),
+        _ => 0,
+    });
+    let edit = |tx: &mut spinney::Transaction<'_>| {
+        (0..len).try_for_each(|at| tx.set_meta(&format!("/list/{at}"), "seen", Some("x")))
+    };
+    let diff = store.write(edit).expect("edits").diff;
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for op in &diff.ops {
+        if let Some(Step::Element { id, position }) = op.path.last() {
+            found.push((*position, *id));
+        }
+    }
+    store
+        .write(|tx| (0..len).try_for_each(|at| tx.set_meta(&format!("/list/{at}"), "seen", None)))
+        .expect("edits");
+    found.sort();
+    found.into_iter().map(|(_, id)| id).collect()
+}
+
+#[test]
+fn ids_of_elements_survive() {
+    let place = Place::with("{\"list\": [\"a\", \"b\", \"c\", \"d\"]}");
+    let store = place.open();
+    assert_eq!(element_ids(&store), [0, 1, 2, 3]);
+    drop(store);
+    assert_eq!(place.names(), ["a.json"], "what reading gives is not kept");
+    let store = place.open();
+    store
+        .write(|tx| {
+            tx.insert("/list/1", &"new".into())?;
+            tx.remove("/list/3").map(drop)?;
+            tx.mv("/list/0", "/list/-")
+        })
+        .expect("edits");
+    let ids = element_ids(&store);
+    assert_eq!(ids.len(), 4);
+    let left = Place::new();
+    left_behind(&left, &place);
+    fs::remove_file(left.folder.path().join("a.json.lock")).expect("removes");
+    drop(store);
+    assert_eq!(place.names(), ["a.json", "a.json.spinney"]);
+    let store = place.open();
+    assert_eq!(element_ids(&store), ids, "after a close");
+    assert_eq!(element_ids(&left.open()), ids, "after a crash");
+
+    // What a person leaves as it is keeps its id while the store is open.
+    let text = place.text();
+    fs::write(place.file(), text.replace("\"new\"", "\"first\", \"new\"")).expect("writes");
+    store.checkpoint().expect("looks");
+    let merged = element_ids(&store);
+    assert_eq!((merged.len(), &merged[1..]), (5, &ids[..]));
+    drop(store);
+    assert_eq!(element_ids(&place.open()), merged);
+}
+
+#[test]
+fn a_backup_is_a_document_of_its_own() {
+    let place = Place::with(BY_HAND);
+    let store = place.open();
+    store
+        .write(|tx| {
+            tx.set("/zebra", &2.into())?;
+            tx.set_meta("/zebra", "origin", Some("web"))
+        })
+        .expect("sets");
+    let target = place.folder.path().join("copy.json");
+    store.backup(&target).expect("backs up");
+    assert_eq!(place.text(), BY_HAND, "the file waits");
+    set(&store, "/zebra", "3");
+    let copied = fs::read_to_string(&target).expect("reads");
+    assert_eq!(changed_lines(BY_HAND, &copied), ["    \"zebra\" : 2,"]);
+    let copy = spinney::open(&format!("json:{}", target.display())).expect("opens");
+    assert_eq!(get(&copy, "/zebra"), Some(2.into()));
+    let meta = copy.read().and_then(|snapshot| snapshot.meta("/zebra")).expect("reads");
+    assert_eq!(meta, Some(vec![("origin".into(), "web".into())]));
+    for target in [target, place.file()] {
+        let refused = store.backup(&target).expect_err("it exists");
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
+    }
+    let reader = OpenOptions::new().read_only(true).open(&place.url()).expect("opens");
+    reader.backup(&place.folder.path().join("read.json")).expect("backs up");
 }

@@ -1,15 +1,30 @@
-//! The few file operations that a journal needs, as traits, so that a test can record every write
-//! and sync and replay what a power failure may leave of them.
+//! The few file operations that a journal needs, and a document beside it, as traits, so that a test
+//! can record every write and sync and replay what a power failure may leave of them.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Where a journal's files lie.
+use crate::file_system::{if_present, remove_if_present, sync_dir};
+
+/// Where the files lie.
 pub trait Folder: Send + Sync {
     /// Opens a file; `None` when it does not exist and `create` is not set.
     fn open(&self, name: &str, create: bool) -> io::Result<Option<Box<dyn Medium>>>;
+
+    /// All bytes of a file; `None` when it does not exist.
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+
+    /// Makes a file that holds `bytes`, synced with all its metadata, with the permissions and, where
+    /// the system allows it, the owner of another one, if that exists. The name is not synced.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; and those of the system, after which part of the file may be there.
+    fn write_new(&self, name: &str, bytes: &[u8], like: &str) -> io::Result<()>;
+
+    /// What tells a changed file without reading it; `None` when it does not exist.
+    fn stamp(&self, name: &str) -> io::Result<Option<Stamp>>;
 
     /// Gives a file another name, and takes it from the file that had it.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -22,6 +37,17 @@ pub trait Folder: Send + Sync {
 
     /// The path of a file, for messages.
     fn path(&self, name: &str) -> PathBuf;
+}
+
+/// What tells a changed file without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Bytes.
+    pub len: u64,
+    /// When it was last written, in seconds and nanoseconds.
+    pub modified: (i64, i64),
+    /// Device and number.
+    pub inode: (u64, u64),
 }
 
 /// One open file.
@@ -66,11 +92,33 @@ impl Folder for Directory {
         let writes = !self.read_only;
         let mut options = OpenOptions::new();
         options.read(true).write(writes).create(create && writes);
-        match options.open(self.path.join(name)) {
-            Ok(file) => Ok(Some(Box::new(file))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        let file = if_present(options.open(self.path.join(name)))?;
+        Ok(file.map(|file| Box::new(file) as Box<dyn Medium>))
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        if_present(fs::read(self.path.join(name)))
+    }
+
+    fn write_new(&self, name: &str, bytes: &[u8], like: &str) -> io::Result<()> {
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).open(self.path.join(name))?;
+        if let Some(like) = if_present(fs::metadata(self.path.join(like)))? {
+            file.set_permissions(like.permissions())?;
+            // Only root may give files away.
+            let _ = fchown(&file, Some(like.uid()), Some(like.gid()));
         }
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    fn stamp(&self, name: &str) -> io::Result<Option<Stamp>> {
+        let found = if_present(fs::metadata(self.path.join(name)))?;
+        Ok(found.map(|found| Stamp {
+            len: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            inode: (found.dev(), found.ino()),
+        }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -78,14 +126,11 @@ impl Folder for Directory {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.path.join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        remove_if_present(&self.path.join(name))
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        sync_dir(&self.path)
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -16,6 +16,7 @@
 //!   published.
 
 mod ends;
+mod failure;
 mod follow;
 pub mod group;
 pub mod medium;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use spinney_core::{Error, Result};
 
 pub use ends::Ends;
+pub use failure::Failure;
 pub use follow::Followed;
 pub use group::Group;
 pub use record::Entry;

@@ -2,8 +2,8 @@
 //! moment may leave of them.
 //!
 //! What was synced is there. Of each later write any of its sectors may be there or not, whatever
-//! was written before or after it; a file may lack what made it longer. Names change in their order:
-//! some first of the changes since the last sync of the folder are there.
+//! was written before or after it; a file may lack what made it longer. Of the changes of names since
+//! the last sync of the folder some first ones are there, or any, each as a whole.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,11 +11,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fastrand::Rng;
+use twox_hash::XxHash3_64;
 
-use super::medium::{Folder, Medium};
+use super::medium::{Folder, Medium, Stamp};
 
 type Inode = usize;
 type Names = BTreeMap<String, Inode>;
+
+/// Which file a name has now; `None` for no file.
+type Renamed = Vec<(String, Option<Inode>)>;
 
 /// What happened to a disk.
 #[derive(Clone, Debug)]
@@ -24,8 +28,8 @@ pub enum Action<M> {
     Write(Write),
     /// A file was synced.
     Sync(Inode),
-    /// The folder got other names.
-    Names(Names),
+    /// Names of the folder changed at once.
+    Names(Renamed),
     /// The folder was synced.
     SyncNames,
     /// What the test has to remember of this moment.
@@ -125,7 +129,7 @@ pub struct Replay<M> {
     names: Names,
     /// What is not.
     writes: Vec<Write>,
-    renames: Vec<Names>,
+    renames: Vec<Renamed>,
 }
 
 /// What happens to the writes that were not synced.
@@ -156,9 +160,7 @@ impl<M: Clone + Send + 'static> Replay<M> {
             }
             Action::Names(names) => self.renames.push(names),
             Action::SyncNames => {
-                if let Some(names) = self.renames.drain(..).next_back() {
-                    self.names = names;
-                }
+                self.renames.drain(..).for_each(|renamed| rename(&mut self.names, &renamed));
             }
             Action::Mark(_) => {}
         }
@@ -194,15 +196,31 @@ impl<M: Clone + Send + 'static> Replay<M> {
                 }
             }
         }
-        let kept = match fate {
-            Fate::Kept => self.renames.len(),
-            Fate::Dropped => 0,
-            _ => random.usize(..=self.renames.len()),
-        };
-        let names = self.renames[..kept].last().unwrap_or(&self.names).clone();
+        let in_order = random.bool().then(|| random.usize(..=self.renames.len()));
+        let mut names = self.names.clone();
+        for (at, renamed) in self.renames.iter().enumerate() {
+            let is_kept = match (fate, in_order) {
+                (Fate::Kept, _) => true,
+                (Fate::Dropped, _) => false,
+                (_, Some(first)) => at < first,
+                (_, None) => random.bool(),
+            };
+            if is_kept {
+                rename(&mut names, renamed);
+            }
+        }
         let inodes = names.values().max().map_or(0, |inode| inode + 1);
         files.resize(files.len().max(inodes), Vec::new());
         Disk::with(files, names)
+    }
+}
+
+fn rename(names: &mut Names, renamed: &Renamed) {
+    for (name, inode) in renamed {
+        match inode {
+            Some(inode) => names.insert(name.clone(), *inode),
+            None => names.remove(name),
+        };
     }
 }
 
@@ -221,7 +239,7 @@ impl<M: Clone + Send + 'static> Folder for Disk<M> {
             None if create => {
                 let inode = state.files.len();
                 state.files.push(Vec::new());
-                state.change_names(|names| names.insert(name.to_owned(), inode));
+                state.rename(vec![(name.to_owned(), Some(inode))]);
                 inode
             }
             None => return Ok(None),
@@ -232,15 +250,35 @@ impl<M: Clone + Send + 'static> Folder for Disk<M> {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
         let inode = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
-        state.change_names(|names| {
-            names.remove(from);
-            names.insert(to.to_owned(), inode)
-        });
+        state.rename(vec![(from.to_owned(), None), (to.to_owned(), Some(inode))]);
         Ok(())
     }
 
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let state = self.state();
+        Ok(state.names.get(name).map(|&inode| state.files[inode].clone()))
+    }
+
+    fn write_new(&self, name: &str, bytes: &[u8], _like: &str) -> io::Result<()> {
+        if self.state().names.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = self.open(name, true)?.ok_or(io::ErrorKind::NotFound)?;
+        file.write_at(bytes, 0)?;
+        file.sync_data()
+    }
+
+    fn stamp(&self, name: &str) -> io::Result<Option<Stamp>> {
+        let state = self.state();
+        Ok(state.names.get(name).map(|&inode| {
+            let bytes = &state.files[inode];
+            let modified = (XxHash3_64::oneshot(bytes) as i64, 0);
+            Stamp { len: bytes.len() as u64, modified, inode: (0, inode as u64) }
+        }))
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.state().change_names(|names| names.remove(name));
+        self.state().rename(vec![(name.to_owned(), None)]);
         Ok(())
     }
 
@@ -257,9 +295,9 @@ impl<M: Clone + Send + 'static> Folder for Disk<M> {
 }
 
 impl<M> State<M> {
-    fn change_names<T>(&mut self, change: impl FnOnce(&mut Names) -> T) {
-        change(&mut self.names);
-        self.actions.push(Action::Names(self.names.clone()));
+    fn rename(&mut self, renamed: Renamed) {
+        rename(&mut self.names, &renamed);
+        self.actions.push(Action::Names(renamed));
     }
 
     fn refuse_sync(&self) -> io::Result<()> {

@@ -26,11 +26,16 @@ impl Place {
         transaction.commit(0).map(drop)
     }
 
-    /// Makes commits again; returns the diff of all of them together.
-    pub fn replay(&self, memory: &Memory, diffs: &[Vec<u8>]) -> Result<Diff> {
+    /// Makes commits again; returns the diff of all of them together. With `same_ids` the elements of
+    /// lists have the ids that they had then, else they are found by their positions.
+    pub fn replay(&self, memory: &Memory, diffs: &[Vec<u8>], same_ids: bool) -> Result<Diff> {
         let mut transaction = Transaction::begin(memory)?;
         for diff in diffs {
-            transaction.apply_by_position(&Diff::decode(diff)?)?;
+            let diff = Diff::decode(diff)?;
+            match same_ids {
+                true => transaction.apply(&diff)?,
+                false => transaction.apply_by_position(&diff)?,
+            }
         }
         Ok(transaction.commit(0)?.diff)
     }
@@ -45,11 +50,16 @@ impl Place {
         Ok(text)
     }
 
-    /// What the text of a state leaves out.
-    pub fn side(&self, snapshot: &dyn Snapshot, key_len_max: usize) -> Result<Side> {
+    /// What the text of a state, of so many bytes, leaves out.
+    pub fn side(
+        &self,
+        snapshot: &dyn Snapshot,
+        key_len_max: usize,
+        text_len: usize,
+    ) -> Result<Side> {
         let mut collect = Collect::default();
         self.visit(&View { snapshot, key_len_max }, &mut collect)?;
-        Ok(collect.finish())
+        Ok(collect.finish(text_len))
     }
 
     pub fn visit(&self, view: &View<'_>, visitor: &mut impl spinney_core::Visitor) -> Result<()> {

@@ -1,39 +1,38 @@
-//! The file and what lies beside it: names, the writer's lock, and replacing it at once.
+//! The file and what lies beside it: names, and replacing it at once.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use spinney_core::{Error, Result};
 
+use crate::journal::medium::{Directory, Folder, Stamp};
+use crate::journal::{Journal, Segments, Sizes};
 use crate::os_error::io_error;
 
-/// How long opening waits for a store that this process is just closing.
-const CLOSING_MAX: Duration = Duration::from_secs(10);
+/// A content that is about to take the place of the document's.
+const NEW: &str = "new";
 
-/// Where the document and its companions lie.
-#[derive(Clone, Debug)]
+/// What JSON cannot say.
+const SIDE: &str = "spinney";
+
+/// A content that is about to take the place of the side file's.
+const SIDE_NEW: &str = "spinney.new";
+
+/// The document and its companions: their names are its name, a dot and a suffix.
+#[derive(Clone)]
 pub struct Files {
-    /// The file itself; never a symbolic link.
+    /// The path of the document, for messages; never a symbolic link.
     pub file: PathBuf,
-    pub folder: PathBuf,
+    folder: Arc<dyn Folder>,
     name: String,
-}
-
-/// What tells a changed file without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    len: u64,
-    modified: (i64, i64),
-    inode: (u64, u64),
+    journal_sizes: Sizes,
 }
 
 impl Files {
     /// Follows links to the file, which need not exist.
-    pub fn locate(path: &Path) -> Result<Files> {
+    pub fn locate(path: &Path, read_only: bool) -> Result<Files> {
         let file = match fs::canonicalize(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => missing_file(path)?,
             found => found.map_err(|error| io_error("cannot find", path, error))?,
@@ -51,92 +50,115 @@ impl Files {
                 path.display()
             )));
         };
-        Ok(Files { folder: folder.to_owned(), name: name.to_owned(), file: file.clone() })
+        Ok(Files::new(Arc::new(Directory::new(folder, read_only)), name, Sizes::default()))
     }
 
-    /// The name of the journal's files, without their numbers.
-    pub fn journal_name(&self) -> String {
-        format!("{}.journal", self.name)
+    /// The document of a name in a folder.
+    pub fn new(folder: Arc<dyn Folder>, name: &str, journal_sizes: Sizes) -> Files {
+        Files { file: folder.path(name), folder, name: name.to_owned(), journal_sizes }
     }
 
-    /// A file beside the document.
-    pub fn beside(&self, suffix: &str) -> PathBuf {
-        self.folder.join(format!("{}.{suffix}", self.name))
+    /// The journal beside the document; nothing of it is read yet.
+    pub fn journal(&self) -> Journal {
+        let folder = Arc::clone(&self.folder);
+        Journal::new(Segments::new(folder, &self.beside("journal"), self.journal_sizes))
     }
 
-    /// The side file: what JSON cannot say.
+    /// The path of a companion.
+    pub fn path(&self, suffix: &str) -> PathBuf {
+        self.folder.path(&self.beside(suffix))
+    }
+
+    /// The path of the side file.
     pub fn side(&self) -> PathBuf {
-        self.beside("spinney")
+        self.path(SIDE)
+    }
+
+    fn beside(&self, suffix: &str) -> String {
+        format!("{}.{suffix}", self.name)
     }
 
     /// The bytes of the document; `None` when there is none.
     pub fn read(&self) -> Result<Option<Vec<u8>>> {
-        read(&self.file)
+        self.folder.read(&self.name).map_err(|error| io_error("cannot read", &self.file, error))
     }
 
     /// The bytes of the side file; empty when there is none.
     pub fn read_side(&self) -> Result<Vec<u8>> {
-        Ok(read(&self.side())?.unwrap_or_default())
+        let read = self.folder.read(&self.beside(SIDE));
+        let bytes = read.map_err(|error| io_error("cannot read", &self.side(), error))?;
+        Ok(bytes.unwrap_or_default())
     }
 
+    /// What tells whether the document has changed; `None` when there is none.
     pub fn stamp(&self) -> Result<Option<Stamp>> {
-        match fs::metadata(&self.file) {
-            Ok(found) => Ok(Some(Stamp {
-                len: found.len(),
-                modified: (found.mtime(), found.mtime_nsec()),
-                inode: (found.dev(), found.ino()),
-            })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(io_error("cannot look at", &self.file, error)),
-        }
+        let found = self.folder.stamp(&self.name);
+        found.map_err(|error| io_error("cannot look at", &self.file, error))
+    }
+
+    /// Whether there is a document of this name, or what belongs to one.
+    pub fn is_taken(&self) -> Result<bool> {
+        let companions = [SIDE, "journal.0", "journal.1"];
+        Ok(self.stamp()?.is_some() || companions.iter().any(|suffix| self.has(suffix)))
+    }
+
+    /// Whether a companion is there.
+    pub fn has(&self, suffix: &str) -> bool {
+        self.folder.stamp(&self.beside(suffix)).is_ok_and(|found| found.is_some())
     }
 
     /// Refuses a file that may not be written, though its folder may.
     pub fn check_writable(&self) -> Result<()> {
-        match fs::OpenOptions::new().write(true).open(&self.file) {
+        match self.folder.open(&self.name, false) {
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Error::read_only(
-                format!("`{}` may not be written; open it read-only", self.file.display()),
-            )
-            .with_source(error)),
-            Err(error) => Err(io_error("cannot write", &self.file, error)),
+            Err(error) => Err(self.may_not(error, "cannot write", &self.file)),
         }
+    }
+
+    /// The error for a document that may not be written, and another one for any other cause.
+    pub fn may_not(&self, error: io::Error, otherwise: &str, path: &Path) -> Error {
+        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        match error.kind() {
+            PermissionDenied | ReadOnlyFilesystem => Error::read_only(format!(
+                "`{}` may not be written; open it read-only",
+                self.file.display()
+            ))
+            .with_source(error),
+            _ => io_error(otherwise, path, error),
+        }
+    }
+
+    /// Makes the document durable, whoever has written it: what the journal says from here on rests on
+    /// its being there.
+    pub fn settle(&self) -> Result<()> {
+        let opened = self.folder.open(&self.name, false);
+        opened
+            .and_then(|file| file.map_or(Ok(()), |file| file.sync_data()))
+            .map_err(|error| io_error("cannot sync", &self.file, error))?;
+        self.sync_folder()
     }
 
     /// Writes a new content beside the document, durably, with the same permissions.
     pub fn prepare(&self, bytes: &[u8]) -> Result<()> {
-        let path = self.beside("new");
-        write_new(&path, bytes, fs::metadata(&self.file).ok().as_ref())
-            .map_err(|error| io_error("cannot write", &path, error))
-            .inspect_err(|_| drop(fs::remove_file(&path)))
+        self.write_beside(NEW, bytes)
     }
 
-    /// Puts what was prepared in the place of the document, durably.
+    /// Puts what was prepared in the place of the document; durable with the next sync of the folder.
     pub fn replace(&self) -> Result<()> {
-        fs::rename(self.beside("new"), &self.file)
-            .map_err(|error| io_error("cannot replace", &self.file, error))?;
-        self.sync_folder()
+        self.put_in_place(NEW, &self.name)
     }
 
     /// Makes the side file what belongs to the document; none for an empty text.
     pub fn put_side(&self, side: &[u8]) -> Result<()> {
-        let path = self.side();
-        if side.is_empty() {
-            return match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(io_error("cannot remove", &path, error))
-                }
-                _ => Ok(()),
-            };
-        }
         if self.read_side()? == side {
             return Ok(());
         }
-        let new = self.beside("spinney.new");
-        write_new(&new, side, fs::metadata(&self.file).ok().as_ref())
-            .and_then(|()| fs::rename(&new, &path))
-            .map_err(|error| io_error("cannot write", &path, error))?;
+        if side.is_empty() {
+            let removed = self.folder.remove(&self.beside(SIDE));
+            return removed.map_err(|error| io_error("cannot remove", &self.side(), error));
+        }
+        self.write_beside(SIDE_NEW, side)?;
+        self.put_in_place(SIDE_NEW, &self.beside(SIDE))?;
         self.sync_folder()
     }
 
@@ -144,32 +166,45 @@ impl Files {
     pub fn keep_aside(&self, text: &[u8]) -> Result<PathBuf> {
         let mut number = 1;
         loop {
-            let path = self.beside(&format!("edited-{number}"));
-            match fs::OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(mut file) => {
-                    file.write_all(text)
-                        .and_then(|()| file.sync_all())
-                        .map_err(|error| io_error("cannot write", &path, error))?;
+            let suffix = format!("edited-{number}");
+            match self.folder.write_new(&self.beside(&suffix), text, &self.name) {
+                Ok(()) => {
                     self.sync_folder()?;
-                    return Ok(path);
+                    return Ok(self.path(&suffix));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(io_error("cannot write", &path, error)),
+                Err(error) => return Err(io_error("cannot write", &self.path(&suffix), error)),
             }
         }
     }
 
     /// Removes what a writer that died has left half-written.
     pub fn clean(&self) {
-        for suffix in ["new", "spinney.new"] {
-            let _ = fs::remove_file(self.beside(suffix));
+        for suffix in [NEW, SIDE_NEW] {
+            let _ = self.folder.remove(&self.beside(suffix));
         }
     }
 
-    fn sync_folder(&self) -> Result<()> {
-        File::open(&self.folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(|error| io_error("cannot sync", &self.folder, error))
+    /// Writes a companion anew, in the place of what a failed try may have left.
+    fn write_beside(&self, suffix: &str, bytes: &[u8]) -> Result<()> {
+        let name = self.beside(suffix);
+        self.folder
+            .remove(&name)
+            .and_then(|()| self.folder.write_new(&name, bytes, &self.name))
+            .map_err(|error| io_error("cannot write", &self.folder.path(&name), error))
+            .inspect_err(|_| drop(self.folder.remove(&name)))
+    }
+
+    fn put_in_place(&self, suffix: &str, name: &str) -> Result<()> {
+        self.folder
+            .rename(&self.beside(suffix), name)
+            .map_err(|error| io_error("cannot replace", &self.folder.path(name), error))
+    }
+
+    /// Makes the names durable.
+    pub fn sync_folder(&self) -> Result<()> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        self.folder.sync().map_err(|error| io_error("cannot sync", folder, error))
     }
 }
 
@@ -194,101 +229,5 @@ fn missing_file(path: &Path) -> Result<PathBuf> {
             Err(Error::not_found(format!("the folder `{}` does not exist", folder.display())))
         }
         Err(error) => Err(io_error("cannot find", folder, error)),
-    }
-}
-
-fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(io_error("cannot read", path, error)),
-    }
-}
-
-fn write_new(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
-    if let Some(like) = like {
-        file.set_permissions(like.permissions())?;
-        // Only root may give files away.
-        let _ = std::os::unix::fs::fchown(&file, Some(like.uid()), Some(like.gid()));
-    }
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// The right to write the document, until it is dropped or the process ends.
-pub struct WriterLock {
-    path: PathBuf,
-    /// Holds the system's lock.
-    _file: File,
-}
-
-impl WriterLock {
-    /// # Errors
-    /// `Busy`, naming the process that has it.
-    pub fn acquire(files: &Files) -> Result<WriterLock> {
-        let path = files.beside("lock");
-        let deadline = Instant::now() + CLOSING_MAX;
-        loop {
-            let taken = take_lock(&path).map_err(|error| io_error("cannot lock", &path, error))?;
-            let holder = match taken {
-                Taken::Lock(file) => return Ok(WriterLock { path, _file: file }),
-                Taken::Again => continue,
-                Taken::Held(holder) => holder,
-            };
-            if holder == std::process::id().to_string() && Instant::now() < deadline {
-                thread::sleep(Duration::from_millis(2));
-                continue;
-            }
-            let holder = if holder.is_empty() {
-                "another process".into()
-            } else {
-                format!("process {holder}")
-            };
-            return Err(Error::busy(format!(
-                "`{}` is open for writing in {holder}; close it there, or open it read-only",
-                files.file.display()
-            )));
-        }
-    }
-}
-
-enum Taken {
-    Lock(File),
-    /// The process that has it, as it has written it.
-    Held(String),
-    /// The file was removed meanwhile.
-    Again,
-}
-
-fn take_lock(path: &Path) -> io::Result<Taken> {
-    let mut file =
-        fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            file.read_to_string(&mut holder)?;
-            return Ok(Taken::Held(holder.trim().to_owned()));
-        }
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
-    match fs::metadata(path) {
-        Ok(found) if found.ino() == file.metadata()?.ino() => {}
-        _ => return Ok(Taken::Again),
-    }
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())?;
-    Ok(Taken::Lock(file))
-}
-
-impl Drop for WriterLock {
-    fn drop(&mut self) {
-        // Who waits for it sees that the file is another one.
-        let _ = fs::remove_file(&self.path);
     }
 }

@@ -16,8 +16,8 @@ const REST: Duration = Duration::from_secs(1);
 /// The file is printed without a rest when the commits that it lacks have more bytes.
 const BEHIND_LEN_MAX: usize = 4 << 20;
 
-/// How often the file is looked at for edits of others.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the file is looked at for edits of others; what is found twice the same is read.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Tells the thread what to do.
 #[derive(Default)]

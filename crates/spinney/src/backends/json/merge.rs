@@ -25,6 +25,7 @@ enum Edit {
 impl Store {
     /// Takes over what stands in the file instead of the known content.
     pub fn take_over(&self, printed: &mut Printed, text: Option<&[u8]>) -> Result<()> {
+        self.files.settle()?;
         let known = self.tail().content.clone();
         let Some(text) = text else {
             log::warn!("`{}` is gone; it is printed anew", self.files.file.display());
@@ -73,7 +74,10 @@ impl Store {
         let content = Content { revision: known.revision + 1, ..printed.on_disk.clone() };
         self.tail().note(&Note::Announced(content.clone()), self.group.synced())?;
         transaction.commit(fastrand::u128(..))?;
-        printed.base = Some(self.memory.snapshot()?);
+        let snapshot = self.memory.snapshot()?;
+        let side = self.place.side(&*snapshot, key_len_max, text.len())?.print()?;
+        let content = Content { side, ..content };
+        printed.base = Some(snapshot);
         printed.on_disk = content.clone();
         self.tail().take_diffs();
         self.note_content(content)
@@ -84,8 +88,7 @@ impl Store {
         tail.content = content.clone();
         tail.note(&Note::Replaced(content), self.group.synced())?;
         drop(tail);
-        self.keeper.wake();
-        Ok(())
+        self.sync_all()
     }
 
     /// The store's state takes the place of the file, whose text is kept under another name.

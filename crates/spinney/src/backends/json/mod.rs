@@ -9,7 +9,7 @@
 //! that hold all they add. Only `document` and `rewrite` know trees, as any user does.
 //!
 //! Limits: one process writes; others may read, each the state of its opening. The whole document is
-//! in memory. The ids of list elements are new after a reopening.
+//! in memory.
 
 use std::collections::HashMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -21,9 +21,12 @@ use spinney_core::backend::{
 };
 use spinney_core::{Error, Path, Result};
 
+mod backup;
 mod document;
 mod files;
+mod ids;
 mod keeper;
+mod lock;
 mod merge;
 mod notes;
 mod print;
@@ -32,8 +35,11 @@ mod rewrite;
 mod side;
 mod store;
 mod tail;
+#[cfg(test)]
+mod tests;
 
-use files::{Files, WriterLock};
+use files::Files;
+use lock::WriterLock;
 pub use recover::Take;
 use store::{Store, absent};
 
@@ -65,14 +71,18 @@ pub struct Json {
     read_only: bool,
 }
 
-/// Closes the store when the last handle goes.
-struct Shared(Arc<Store>);
+/// Closes the store when the last handle goes, and then gives back the right to write it.
+struct Shared {
+    store: Arc<Store>,
+    _lock: Option<WriterLock>,
+}
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.0.keeper.stop();
-        if let Err(error) = self.0.close() {
-            log::warn!("`{}`: {error}; the journal keeps all commits", self.0.files.file.display());
+        self.store.keeper.stop();
+        if let Err(error) = self.store.close() {
+            let file = self.store.files.file.display();
+            log::warn!("`{file}`: {error}; the journal keeps all commits");
         }
     }
 }
@@ -91,8 +101,8 @@ impl Json {
     pub fn open(path: &FilePath, options: Options) -> Result<Arc<Json>> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, shared| shared.strong_count() > 0);
-        let files = Files::locate(path)?;
-        if !files.file.exists() && (!options.create || options.read_only) {
+        let files = Files::locate(path, options.read_only)?;
+        if files.stamp()?.is_none() && (!options.create || options.read_only) {
             return Err(absent(path));
         }
         let read_only = options.read_only;
@@ -100,18 +110,21 @@ impl Json {
             return Ok(Arc::new(Json { shared, read_only }));
         }
         if read_only {
-            let store = Store::open_read_only(files, options.base_path)?;
-            return Ok(Arc::new(Json { shared: Arc::new(Shared(store)), read_only }));
+            let store = Store::open_read_only(files, options.base_path, options.take)?;
+            let shared = Arc::new(Shared { store, _lock: None });
+            return Ok(Arc::new(Json { shared, read_only }));
         }
         let lock = WriterLock::acquire(&files)?;
         let key = files.file.clone();
-        let shared = Arc::new(Shared(Store::open(files, options.base_path, lock, options.take)?));
+        let store = Store::open(files, options.base_path, options.take)?;
+        store.keeper.start(&store);
+        let shared = Arc::new(Shared { store, _lock: Some(lock) });
         open.insert(key, Arc::downgrade(&shared));
         Ok(Arc::new(Json { shared, read_only }))
     }
 
     fn store(&self) -> &Store {
-        &self.shared.0
+        &self.shared.store
     }
 
     fn refuse_if_read_only(&self) -> Result<()> {
@@ -163,5 +176,10 @@ impl Backend for Json {
     fn checkpoint(&self) -> Result<()> {
         self.refuse_if_read_only()?;
         self.store().checkpoint()
+    }
+
+    /// Writes the newest state as a document of its own, laid out like the file, with its side file.
+    fn backup(&self, target: &FilePath) -> Result<()> {
+        self.store().backup(target)
     }
 }

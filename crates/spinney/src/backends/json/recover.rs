@@ -12,7 +12,7 @@ use super::document::{self, Place, in_file};
 use super::files::Files;
 use super::notes::{self, Content, Note};
 use super::side::Side;
-use crate::journal::{Checkpointed, Event, Journal};
+use crate::journal::{Checkpointed, Event, Found, Journal};
 
 /// Which one to take when the file was edited and the journal has commits that it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,10 @@ pub struct Opened {
     pub base: Box<dyn Snapshot>,
     /// What was made again on it; empty for nothing.
     pub diff: Vec<u8>,
-    /// The file's content is not known to the journal yet.
-    pub is_new_content: bool,
+    /// The journal does not say yet that the file has its content.
+    pub is_replaced: bool,
+    /// The files of the journal belong under other names.
+    pub is_set_aside: bool,
     /// The generation before the present one is in the file.
     pub is_free: bool,
 }
@@ -58,7 +60,7 @@ struct History {
     revision: Revision,
 }
 
-/// Puts the file and the journal together.
+/// Puts the file and the journal together. Nothing is written.
 pub fn recover(
     files: &Files,
     place: &Place,
@@ -66,24 +68,22 @@ pub fn recover(
     text: &[u8],
     take: Option<Take>,
 ) -> Result<Opened> {
-    let history = read(&mut journal)?;
     let mut content = Content::new(text, Vec::new(), 0);
-    let known = history.contents.iter().rev().find(|known| known.is_same(&content)).cloned();
-    let is_new_content = known.is_none() && !history.contents.is_empty();
-    let first = match &known {
-        Some(known) => known.revision,
-        None => history.replaced,
-    };
-    let mut behind: Vec<Logged> = Vec::new();
-    behind.extend(history.logged.into_iter().filter(|logged| logged.revision > first));
-    let is_gapless = behind.iter().map(|logged| logged.revision).eq(first + 1..=history.revision);
-    if !is_gapless {
+    let history = read(&mut journal, &content)?;
+    let known = history.known(&content).cloned();
+    let first = history.first(&content);
+    if !history.is_gapless_behind(first) && (known.is_some() || take != Some(Take::File)) {
         return Err(Error::corrupted(format!(
             "the journal of `{}` lacks the commits behind revision {first}; restore a backup",
             files.file.display()
         )));
     }
+    let is_new_content = known.is_none() && !history.contents.is_empty();
+    let is_replaced = is_new_content || history.replaced < first;
     let mut revision = history.revision;
+    let mut is_set_aside = false;
+    let mut behind: Vec<Logged> = Vec::new();
+    behind.extend(history.logged.into_iter().filter(|logged| logged.revision > first));
     content.side = match &known {
         Some(known) => known.side.clone(),
         None => files.read_side()?,
@@ -92,8 +92,8 @@ pub fn recover(
         match take {
             None => return Err(edited(files, behind.len())),
             Some(Take::File) => {
-                journal.segments().set_aside(&format!(".set-aside-{revision}"))?;
                 journal.restart(Checkpointed::default());
+                is_set_aside = true;
                 behind.clear();
             }
             Some(Take::Journal) => {}
@@ -113,29 +113,35 @@ pub fn recover(
     let base = memory.snapshot()?;
     let is_free = !behind.iter().any(|logged| logged.generation < history.generation);
     let diffs: Vec<Vec<u8>> = behind.into_iter().map(|logged| logged.diff).collect();
-    let diff = place.replay(&memory, &diffs).map_err(|error| {
+    let same_ids = known.is_some() && !side.lacks_ids;
+    let diff = place.replay(&memory, &diffs, same_ids).map_err(|error| {
         error.at(format_args!("the journal of `{}` does not fit it", files.file.display()))
     })?;
     if document::revision(&memory)? != revision {
         memory.renumber(revision)?;
     }
     let diff = if diff.is_empty() { Vec::new() } else { diff.encode() };
-    Ok(Opened { memory, journal, content, base, diff, is_new_content, is_free })
+    Ok(Opened { memory, journal, content, base, diff, is_replaced, is_set_aside, is_free })
 }
 
-/// Reads both generations of the journal, wherever they begin.
-fn read(journal: &mut Journal) -> Result<History> {
-    let found = journal.found()?;
-    let checkpointed = match found.first() {
-        None => Checkpointed::default(),
-        // Without its first record, recovery tells a torn generation from a damaged one.
-        Some(oldest) => {
-            oldest.before.unwrap_or(Checkpointed { generation: oldest.generation - 1, checksum: 0 })
+/// Reads what is behind a content of the file: the newest generation of the journal, and the one
+/// before it only when that is needed, since otherwise the next one may have begun in its place.
+fn read(journal: &mut Journal, content: &Content) -> Result<History> {
+    let mut found = journal.found()?;
+    loop {
+        let checkpointed = match found.pop() {
+            None => Checkpointed::default(),
+            // Without its first record, recovery tells a torn generation from a damaged one.
+            Some(Found { generation, before }) => {
+                before.unwrap_or(Checkpointed { generation: generation - 1, checksum: 0 })
+            }
+        };
+        let mut history = History::default();
+        journal.recover(checkpointed, &mut |event| history.take(event))?;
+        if found.is_empty() || history.is_gapless_behind(history.first(content)) {
+            return Ok(history);
         }
-    };
-    let mut history = History::default();
-    journal.recover(checkpointed, &mut |event| history.take(event))?;
-    Ok(history)
+    }
 }
 
 impl History {
@@ -163,6 +169,22 @@ impl History {
         Ok(())
     }
 
+    /// A content that the file has had before, by its bytes.
+    fn known(&self, content: &Content) -> Option<&Content> {
+        self.contents.iter().rev().find(|known| known.is_same(content))
+    }
+
+    /// The revision behind which commits are made again on a content of the file: on an unknown one
+    /// those that the file has never had.
+    fn first(&self, content: &Content) -> Revision {
+        self.known(content).map_or(self.replaced, |known| known.revision)
+    }
+
+    fn is_gapless_behind(&self, first: Revision) -> bool {
+        let behind = self.logged.iter().map(|logged| logged.revision);
+        behind.filter(|revision| *revision > first).eq(first + 1..=self.revision)
+    }
+
     fn replaced(&mut self, content: Content) {
         self.replaced = content.revision;
         self.revision = self.revision.max(content.revision);
@@ -172,9 +194,13 @@ impl History {
 
 #[cold]
 fn edited(files: &Files, commits: usize) -> Error {
+    let commits = match commits {
+        1 => "a commit".to_owned(),
+        _ => format!("{commits} commits"),
+    };
     Error::conflict(format!(
-        "`{}` was edited, and its journal has {commits} commits that the file lacks; choose `--take \
-         file` (the journal is set aside) or `--take journal` (its commits are made again on the file)",
+        "`{}` was edited, and its journal has {commits} that the file lacks; choose `--take \
+         file` (the journal is set aside) or `--take journal` (what it has is made again on the file)",
         files.file.display()
     ))
 }

@@ -4,6 +4,7 @@
 //! the journal, durably, before it takes the place of the old one: whatever a crash leaves, the
 //! journal knows it.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use spinney_core::backend::{Backend, Snapshot};
@@ -31,6 +32,8 @@ impl Store {
         let is_behind = printed.must_print || tail.revision != tail.content.revision;
         drop(tail);
         if printed.is_free && is_behind {
+            // The next generation is understood only behind the present one.
+            self.sync_all()?;
             // Commits would wait for the new file otherwise.
             self.segments().reserve(next, 1)?;
         }
@@ -51,40 +54,39 @@ impl Store {
         let diffs = tail.take_diffs();
         drop(tail);
 
-        let replaced = decoded(&diffs)
-            .and_then(|changed| self.print_and_replace(&printed, &*snapshot, revision, &changed));
+        let replaced = self
+            .announce(&printed, &*snapshot, revision, &diffs)
+            .and_then(|content| self.replace(&mut printed, content, snapshot));
         let mut tail = self.tail();
-        match replaced {
+        let content = match replaced {
+            Ok(content) => content,
             Err(error) => {
                 tail.give_back(diffs);
-                Err(error)
+                return Err(error);
             }
-            Ok(content) => {
-                tail.content = content.clone();
-                let tail_content = content.clone();
-                // If it does not get there, the announcement says the same with more caution.
-                tail.note(&Note::Replaced(content), self.group.synced())?;
-                drop(tail);
-                printed.on_disk = tail_content;
-                printed.must_print = false;
-                printed.stamp = self.files.stamp()?;
-                printed.base = Some(snapshot);
-                printed.is_free = true;
-                printed.since = Instant::now();
-                self.write().map(drop)
-            }
-        }
+        };
+        tail.content = content.clone();
+        tail.note(&Note::Replaced(content.clone()), self.group.synced())?;
+        drop(tail);
+        printed.is_free = true;
+        printed.since = Instant::now();
+        // An edit of what is there now must not look like one behind commits.
+        self.sync_all()?;
+        self.files.put_side(&content.side)
     }
 
-    fn print_and_replace(
+    /// Writes the text of a state beside the file, and its content to the journal, durably.
+    fn announce(
         &self,
         printed: &Printed,
         snapshot: &dyn Snapshot,
         revision: u64,
-        changed: &[Diff],
+        diffs: &[Arc<[u8]>],
     ) -> Result<Content> {
-        let text = self.print(printed, snapshot, changed)?;
-        let side = self.place.side(snapshot, self.key_len_max())?.print()?;
+        let known = self.known_text(printed)?;
+        let known = known.ok_or_else(|| Error::conflict("it was edited just now"))?;
+        let text = self.print(printed, Some(&known), snapshot, diffs)?;
+        let side = self.place.side(snapshot, self.key_len_max(), text.len())?.print()?;
         let content = Content::new(&text, side, revision);
         self.files.prepare(&text)?;
         let mut tail = self.tail();
@@ -92,38 +94,58 @@ impl Store {
         let end = tail.journal.end();
         drop(tail);
         self.sync_until(end)?;
-        self.files.replace()?;
-        self.files.put_side(&content.side)?;
         Ok(content)
     }
 
-    /// The text of a state: from the one in the file, as far as that is one of this store.
-    fn print(
+    /// Puts what was announced in the place of the file. Where only the sync fails it is there.
+    fn replace(
+        &self,
+        printed: &mut Printed,
+        content: Content,
+        snapshot: Box<dyn Snapshot>,
+    ) -> Result<Content> {
+        self.files.replace()?;
+        printed.on_disk = content.clone();
+        printed.base = Some(snapshot);
+        printed.must_print = false;
+        printed.stamp = self.files.stamp()?;
+        self.files.sync_folder()?;
+        Ok(content)
+    }
+
+    /// The text in the file; `None` when it is another one than this store knows.
+    pub fn known_text(&self, printed: &Printed) -> Result<Option<Vec<u8>>> {
+        let text = self.files.read()?.unwrap_or_default();
+        Ok(Content::new(&text, Vec::new(), 0).is_same(&printed.on_disk).then_some(text))
+    }
+
+    /// The text of a state, before which these diffs came behind the text in the file: made of that
+    /// one, as far as it is known and is of a state of this store.
+    pub fn print(
         &self,
         printed: &Printed,
+        known: Option<&[u8]>,
         snapshot: &dyn Snapshot,
-        changed: &[Diff],
+        diffs: &[Arc<[u8]>],
     ) -> Result<Vec<u8>> {
         let key_len_max = self.key_len_max();
-        let now = View { snapshot, key_len_max };
-        let text = self.files.read()?.unwrap_or_default();
-        if !Content::new(&text, Vec::new(), 0).is_same(&printed.on_disk) {
-            return Err(Error::conflict("it was edited just now"));
-        }
-        match &printed.base {
-            Some(base) => {
+        match (&printed.base, known) {
+            (Some(base), Some(text)) => {
+                let now = View { snapshot, key_len_max };
                 let before = View { snapshot: &**base, key_len_max };
-                print_into(&text, &before, &now, &self.place.0, changed)
+                print_into(text, &before, &now, &self.place.0, &decoded(diffs)?)
             }
-            None => self.place.print(snapshot, key_len_max),
+            _ => self.place.print(snapshot, key_len_max),
         }
     }
 
-    /// Looks whether a person has edited the file.
+    /// Looks whether a person has edited the file, and has come to an end: the second look that finds
+    /// the same reads it.
     pub fn look(&self) -> Result<()> {
         let mut printed = self.file();
         let stamp = self.files.stamp()?;
-        if printed.refused.is_some() && printed.refused == stamp {
+        let is_settled = printed.seen.replace(stamp) == Some(stamp);
+        if !is_settled || printed.refused.is_some() && printed.refused == stamp {
             return Ok(());
         }
         let looked = self.look_at(&mut printed);
@@ -150,6 +172,6 @@ impl Store {
     }
 }
 
-fn decoded(diffs: &[std::sync::Arc<[u8]>]) -> Result<Vec<Diff>> {
+fn decoded(diffs: &[Arc<[u8]>]) -> Result<Vec<Diff>> {
     diffs.iter().map(|diff| Diff::decode(diff)).collect()
 }

@@ -1,28 +1,54 @@
-//! The side file: metadata and which strings are bytes, by path; its form is in `docs/format.md`.
+//! The side file: metadata, which strings are bytes, and ids of list elements, by path; its form is in
+//! `docs/format.md`.
 
 use std::collections::BTreeMap;
 
 use spinney_core::{Container, Error, Key, Path, Result, Scalar, Value, Visitor};
 
+use super::ids::Ids;
 use crate::formats::{self, Fidelity, Layout, decode_base64};
 
 /// The number of the form.
 const FORM: u64 = 1;
+
+/// Ids of elements may take so many bytes of the side file, or a quarter of the document's text.
+const IDS_LEN_MIN: usize = 64 << 10;
+
+/// Bytes of a node's entry beside its path and what it says.
+const ENTRY_LEN: usize = 32;
 
 /// What JSON leaves out of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Extra {
     is_bytes: bool,
     meta: Vec<(String, String)>,
+    /// Of a list's elements, when they are not those that reading it gives.
+    ids: Ids,
 }
 
 /// What JSON leaves out of a document, by JSON Pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Side(BTreeMap<String, Extra>);
+pub struct Side {
+    nodes: BTreeMap<String, Extra>,
+    /// The ids of elements would take too much room, and are new when the file is read.
+    pub lacks_ids: bool,
+}
 
 impl Side {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.nodes.is_empty() && !self.lacks_ids
+    }
+
+    /// Leaves out the ids of elements when they would be much beside a text of so many bytes.
+    fn bound_ids(&mut self, text_len: usize) {
+        let with_ids = self.nodes.iter().filter(|(_, extra)| !extra.ids.are_given());
+        let len =
+            |(path, extra): (&String, &Extra)| path.len() + extra.ids.print().len() + ENTRY_LEN;
+        if with_ids.map(len).sum::<usize>() > IDS_LEN_MIN.max(text_len / 4) {
+            self.nodes.values_mut().for_each(|extra| extra.ids = Ids::default());
+            self.nodes.retain(|_, extra| *extra != Extra::default());
+            self.lacks_ids = true;
+        }
     }
 
     /// The text of the side file; empty when there is nothing to say.
@@ -40,12 +66,19 @@ impl Side {
                     extra.meta.iter().map(|(name, value)| (name, &**value)).collect();
                 node.insert("meta", meta);
             }
+            if !extra.ids.are_given() {
+                node.insert("ids", extra.ids.print());
+            }
             node
         };
         let nodes: spinney_core::Map =
-            self.0.iter().map(|(path, extra)| (path, node(extra))).collect();
-        let members = [("form", Value::from(FORM)), ("nodes", Value::from(nodes))];
-        let all: spinney_core::Map = members.into_iter().collect();
+            self.nodes.iter().map(|(path, extra)| (path, node(extra))).collect();
+        let mut all = spinney_core::Map::new();
+        all.insert("form", FORM);
+        all.insert("nodes", nodes);
+        if self.lacks_ids {
+            all.insert("ids", false);
+        }
         let mut text = formats::print(&Value::from(all), Layout::Pretty, Fidelity::Refuse)?;
         text.push('\n');
         Ok(text.into_bytes())
@@ -71,19 +104,23 @@ impl Side {
             _ => return Err(malformed()),
         }
         let Some(Value::Map(nodes)) = value.pointer("/nodes") else { return Err(malformed()) };
-        let mut side = Side::default();
+        let lacks_ids = value.pointer("/ids") == Some(&Value::Bool(false));
+        let mut side = Side { lacks_ids, ..Side::default() };
         for (path, node) in nodes.iter() {
             let mut extra = Extra {
                 is_bytes: node.pointer("/bytes") == Some(&Value::Bool(true)),
-                meta: Vec::new(),
+                ..Extra::default()
             };
+            if let Some(ids) = node.pointer("/ids") {
+                extra.ids = ids.as_str().and_then(Ids::parse).ok_or_else(malformed)?;
+            }
             if let Some(Value::Map(meta)) = node.pointer("/meta") {
                 for (name, value) in meta.iter() {
                     let value = value.as_str().ok_or_else(malformed)?;
                     extra.meta.push((name.into_owned(), value.to_owned()));
                 }
             }
-            side.0.insert(path.into_owned(), extra);
+            side.nodes.insert(path.into_owned(), extra);
         }
         Ok(side)
     }
@@ -132,11 +169,15 @@ impl Walked {
 pub struct Collect {
     walked: Walked,
     meta: Vec<(String, String)>,
+    /// Of each open container.
+    ids: Vec<Ids>,
     side: Side,
 }
 
 impl Collect {
-    pub fn finish(self) -> Side {
+    /// What was gathered, to stand beside a text of so many bytes.
+    pub fn finish(mut self, text_len: usize) -> Side {
+        self.side.bound_ids(text_len);
         self.side
     }
 
@@ -144,7 +185,8 @@ impl Collect {
         self.walked.begin();
         let meta = std::mem::take(&mut self.meta);
         if is_bytes || !meta.is_empty() {
-            self.side.0.insert(String::from(&*self.walked.path), Extra { is_bytes, meta });
+            let extra = Extra { is_bytes, meta, ids: Ids::default() };
+            self.side.nodes.insert(String::from(&*self.walked.path), extra);
         }
     }
 }
@@ -153,6 +195,7 @@ impl Visitor for Collect {
     fn open(&mut self, container: Container) -> Result<()> {
         self.begin(false);
         self.walked.open(container);
+        self.ids.push(Ids::default());
         Ok(())
     }
 
@@ -168,6 +211,9 @@ impl Visitor for Collect {
     }
 
     fn close(&mut self) -> Result<()> {
+        if let Some(ids) = self.ids.pop().filter(|ids| !ids.are_given()) {
+            self.side.nodes.entry(String::from(&*self.walked.path)).or_default().ids = ids;
+        }
         self.walked.close();
         Ok(())
     }
@@ -175,6 +221,16 @@ impl Visitor for Collect {
     fn meta(&mut self, name: &str, value: &str) -> Result<()> {
         self.meta.push((name.to_owned(), value.to_owned()));
         Ok(())
+    }
+
+    fn wants_element_ids(&self) -> bool {
+        true
+    }
+
+    fn element(&mut self, id: u64) {
+        if let Some(ids) = self.ids.last_mut() {
+            ids.push(id);
+        }
     }
 }
 
@@ -184,16 +240,21 @@ pub struct Annotate<'a> {
     inner: &'a mut dyn Visitor,
     side: &'a Side,
     walked: Walked,
+    /// Of each open container: the ids of the elements that follow, when the side file has them.
+    ids: Vec<Option<Box<dyn Iterator<Item = u64> + 'a>>>,
 }
 
 impl<'a> Annotate<'a> {
     pub fn new(inner: &'a mut dyn Visitor, side: &'a Side) -> Annotate<'a> {
-        Annotate { inner, side, walked: Walked::default() }
+        Annotate { inner, side, walked: Walked::default(), ids: Vec::new() }
     }
 
     fn begin(&mut self) -> Result<Option<&'a Extra>> {
         self.walked.begin();
-        let extra = self.side.0.get(&*self.walked.path);
+        if let Some(id) = self.ids.last_mut().and_then(|ids| ids.as_mut()?.next()) {
+            self.inner.element(id);
+        }
+        let extra = self.side.nodes.get(&*self.walked.path);
         for (name, value) in extra.iter().flat_map(|extra| &extra.meta) {
             self.inner.meta(name, value)?;
         }
@@ -203,7 +264,9 @@ impl<'a> Annotate<'a> {
 
 impl Visitor for Annotate<'_> {
     fn open(&mut self, container: Container) -> Result<()> {
-        self.begin()?;
+        let ids = self.begin()?.map(|extra| &extra.ids);
+        let ids = ids.filter(|ids| container == Container::List && !ids.are_given());
+        self.ids.push(ids.map(|ids| Box::new(ids.assigned()) as Box<_>));
         self.walked.open(container);
         self.inner.open(container)
     }
@@ -227,6 +290,7 @@ impl Visitor for Annotate<'_> {
     }
 
     fn close(&mut self) -> Result<()> {
+        self.ids.pop();
         self.walked.close();
         self.inner.close()
     }
@@ -241,18 +305,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn ids_are_left_out_when_they_are_much_beside_the_text() {
+        let gathered = |text_len| {
+            let mut collect = Collect::default();
+            collect.open(Container::List).unwrap();
+            for id in (0..20_000).rev() {
+                collect.element(id);
+                collect.scalar(Scalar::Null).unwrap();
+            }
+            collect.close().unwrap();
+            collect.finish(text_len)
+        };
+        let (kept, left_out) = (gathered(1 << 20), gathered(100_000));
+        assert!(!kept.lacks_ids && kept.print().unwrap().len() > 100_000);
+        assert!(left_out.lacks_ids && left_out.print().unwrap().len() < 100);
+        assert_eq!(Side::parse(&left_out.print().unwrap()).unwrap(), left_out);
+    }
+
+    #[test]
     fn what_json_leaves_out_comes_back() {
         let mut collect = Collect::default();
         collect.open(Container::Map).unwrap();
         collect.key(Key::Text("a/b")).unwrap();
         collect.meta("origin", "web").unwrap();
         collect.open(Container::List).unwrap();
+        collect.element(4);
         collect.scalar(Scalar::Null).unwrap();
+        collect.element(2);
         collect.scalar(Scalar::Bytes(b"xy")).unwrap();
         collect.close().unwrap();
         collect.close().unwrap();
-        let side = collect.finish();
-        assert_eq!(side.0.keys().collect::<Vec<_>>(), ["/a~1b", "/a~1b/1"]);
+        let side = collect.finish(0);
+        assert_eq!(side.nodes.keys().collect::<Vec<_>>(), ["/a~1b", "/a~1b/1"]);
         assert_eq!(Side::parse(&side.print().unwrap()).unwrap(), side);
         assert_eq!(Side::default().print().unwrap(), b"");
 
@@ -260,7 +344,7 @@ mod tests {
         let text = br#"{"a/b": [null, "eHk="]}"#;
         formats::read(&text[..], formats::Dialect::Json, &mut Annotate::new(&mut again, &side))
             .unwrap();
-        assert_eq!(again.finish(), side);
+        assert_eq!(again.finish(0), side);
         for bad in ["[]", "{\"form\": 1}", "{\"form\": 2, \"nodes\": {}}", "x"] {
             assert!(Side::parse(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -13,13 +13,14 @@ use spinney_core::backend::{
 use spinney_core::{Error, Memory, Path, Result};
 
 use super::document::Place;
-use super::files::{Files, Stamp, WriterLock};
+use super::files::Files;
 use super::keeper::Keeper;
+use super::lock::LOCK;
 use super::notes::{Content, Note};
 use super::recover::{Opened, Take, recover};
 use super::tail::Tail;
-use crate::journal::medium::Directory;
-use crate::journal::{Group, Journal, Position, Segments, Sizes};
+use crate::journal::medium::Stamp;
+use crate::journal::{Group, Journal, Position, Segments};
 
 /// Tries of a reader to find file and journal in one state while a writer works on them.
 const READ_TRIES: u32 = 50;
@@ -40,8 +41,7 @@ pub struct Store {
     segments: Arc<Segments>,
     pub keeper: Keeper,
     commits: AtomicU64,
-    /// `None` when the document is only read.
-    lock: Option<WriterLock>,
+    read_only: bool,
 }
 
 /// What is known of the file.
@@ -52,6 +52,8 @@ pub struct Printed {
     pub on_disk: Content,
     /// What is there is not of this store's newest states, and is printed anew.
     pub must_print: bool,
+    /// What the last look found; `None` before the first.
+    pub seen: Option<Option<Stamp>>,
     /// When it was last refused, so that it is said once.
     pub refused: Option<Stamp>,
     /// The state that it holds; `None` when no state of this store is what it holds.
@@ -62,17 +64,14 @@ pub struct Printed {
 }
 
 impl Store {
-    /// Opens the document to write; the file is there.
-    pub fn open(
-        files: Files,
-        base_path: Path,
-        lock: WriterLock,
-        take: Option<Take>,
-    ) -> Result<Arc<Store>> {
+    /// Opens the document to write, and makes it if it is not there. The caller sees to it that nobody
+    /// else writes it.
+    pub fn open(files: Files, base_path: Path, take: Option<Take>) -> Result<Arc<Store>> {
         files.check_writable()?;
         files.clean();
+        files.settle()?;
         let place = Place(base_path);
-        let journal = new_journal(&files, false);
+        let journal = files.journal();
         let stamp = files.stamp()?;
         let text = match files.read()? {
             Some(text) => text,
@@ -80,23 +79,30 @@ impl Store {
         };
         let opened = recover(&files, &place, journal, &text, take)?;
         drop(text);
+        // What a writer that died has written and not synced is built upon from here on.
+        let segments = opened.journal.segments();
+        if opened.is_set_aside {
+            let revision = opened.memory.snapshot()?.revision()?;
+            segments.set_aside(&format!(".set-aside-{revision}"))?;
+        }
+        [0, 1].into_iter().try_for_each(|generation| segments.sync(generation))?;
         files.put_side(&opened.content.side)?;
-        Store::new(files, place, opened, stamp, Some(lock))
+        Store::new(files, place, opened, stamp, false)
     }
 
     /// Opens the document to read, as it is now; a writer may be at work.
-    pub fn open_read_only(files: Files, base_path: Path) -> Result<Arc<Store>> {
+    pub fn open_read_only(files: Files, base_path: Path, take: Option<Take>) -> Result<Arc<Store>> {
         let place = Place(base_path);
         let mut tries = 0;
         loop {
             let stamp = files.stamp()?;
             let text = files.read()?.ok_or_else(|| absent(&files.file))?;
-            let opened = recover(&files, &place, new_journal(&files, true), &text, None);
+            let opened = recover(&files, &place, files.journal(), &text, take);
             tries += 1;
             let is_moved = files.stamp()? != stamp;
             match opened {
                 Ok(opened) if !is_moved => {
-                    return Store::new(files, place, opened, stamp, None);
+                    return Store::new(files, place, opened, stamp, true);
                 }
                 Err(error) if tries == READ_TRIES => return Err(error),
                 _ if tries == READ_TRIES => {
@@ -106,7 +112,7 @@ impl Store {
                     )));
                 }
                 // A writer may be between the file and its journal.
-                Err(error) if !is_moved && !files.beside("lock").exists() => return Err(error),
+                Err(error) if !is_moved && !files.has(LOCK) => return Err(error),
                 _ => std::thread::sleep(READ_PAUSE),
             }
         }
@@ -117,17 +123,17 @@ impl Store {
         place: Place,
         opened: Opened,
         stamp: Option<Stamp>,
-        lock: Option<WriterLock>,
+        read_only: bool,
     ) -> Result<Arc<Store>> {
         let diffs = opened.diffs();
-        let Opened { memory, journal, content, base, is_new_content, is_free, .. } = opened;
+        let Opened { memory, journal, content, base, is_replaced, is_free, .. } = opened;
         let revision = memory.snapshot()?.revision()?;
         let has_diffs = !diffs.is_empty();
         let segments = Arc::clone(journal.segments());
         let on_disk = content.clone();
         let mut tail = Tail::new(journal, content, revision);
         tail.give_back(diffs);
-        if is_new_content && lock.is_some() {
+        if is_replaced && !read_only {
             let replaced = Note::Replaced(tail.content.clone());
             tail.note(&replaced, Position::default())?;
         }
@@ -142,6 +148,7 @@ impl Store {
                 stamp,
                 on_disk,
                 must_print: false,
+                seen: None,
                 refused: None,
                 base: Some(base),
                 is_free,
@@ -151,19 +158,20 @@ impl Store {
             segments,
             keeper: Keeper::default(),
             commits: AtomicU64::new(0),
-            lock,
+            read_only,
         });
-        if store.lock.is_some() {
-            store.keeper.start(&store);
-        }
-        if has_diffs || is_new_content {
+        if has_diffs {
             store.keeper.wake();
+        }
+        if is_replaced && !read_only {
+            // An edit of what is there now must not look like one behind commits.
+            store.sync_all()?;
         }
         Ok(store)
     }
 
     pub fn is_read_only(&self) -> bool {
-        self.lock.is_none()
+        self.read_only
     }
 
     pub fn key_len_max(&self) -> usize {
@@ -198,23 +206,9 @@ impl Store {
         if end.offset == 0 { Ok(()) } else { self.sync_until(end) }
     }
 
-    fn refuse_lost(&self, revision: Revision) -> Result<()> {
-        match &self.tail().failure {
-            Some(failure) if failure.lost_from <= revision => Err(failure.cause.clone()),
-            _ => Ok(()),
-        }
-    }
-
     /// Refuses what a failed write or sync has made impossible.
     pub fn refuse_after_failure(&self, tail: &Tail) -> Result<()> {
-        match &tail.failure {
-            None => Ok(()),
-            Some(failure) => Err(Error::closed(format!(
-                "`{}` refuses writes after a failed sync; reopen the store",
-                self.files.file.display()
-            ))
-            .with_source(failure.cause.clone())),
-        }
+        tail.failure.refuse_writes(&self.files.file)
     }
 
     pub fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -240,6 +234,7 @@ impl Store {
         if tail.revision != tail.content.revision {
             return Ok(());
         }
+        self.files.put_side(&tail.content.side)?;
         let generation = tail.journal.end().generation;
         // In this order: a generation alone is understood only when none is behind it.
         self.segments.remove_durably(generation + 1)?;
@@ -258,12 +253,8 @@ fn create(files: &Files, journal: &Journal) -> Result<Vec<u8>> {
     let text = b"{}\n".to_vec();
     files.prepare(&text)?;
     files.replace()?;
+    files.sync_folder()?;
     Ok(text)
-}
-
-fn new_journal(files: &Files, read_only: bool) -> Journal {
-    let folder = Directory::new(&files.folder, read_only);
-    Journal::new(Segments::new(Arc::new(folder), &files.journal_name(), Sizes::default()))
 }
 
 /// The error for a document that is not there.
@@ -286,19 +277,19 @@ impl Backend for Store {
     }
 
     fn commit(&self, batch: Batch) -> Result<Outcome> {
-        batch.check_limits(&self.capabilities)?;
         if batch.is_maintenance() {
             return self.memory.commit(batch);
         }
         let mut tail = self.tail();
         self.refuse_after_failure(&tail)?;
-        if !batch.applies_to(&*self.memory.snapshot()?)? {
-            return Ok(Outcome::Conflict);
-        }
-        tail.append(&batch, self.group.synced())?;
-        let outcome = self.memory.commit(batch)?;
+        tail.make_room(&batch)?;
+        let synced = self.group.synced();
+        let outcome = self.memory.commit_with(batch, |batch| tail.append(batch, synced))?;
         let is_full = tail.is_full();
         drop(tail);
+        if outcome == Outcome::Conflict {
+            return Ok(outcome);
+        }
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.keeper.wake();
         if is_full {
@@ -308,12 +299,12 @@ impl Backend for Store {
     }
 
     fn flush(&self, revision: Revision) -> Result<()> {
-        self.refuse_lost(revision)?;
+        self.tail().failure.refuse_lost(revision)?;
         self.write().map(drop)
     }
 
     fn sync(&self, revision: Revision) -> Result<()> {
-        self.refuse_lost(revision)?;
+        self.tail().failure.refuse_lost(revision)?;
         let end = self.tail().end_of(revision);
         end.map_or(Ok(()), |end| self.sync_until(end))
     }

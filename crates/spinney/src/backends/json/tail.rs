@@ -6,7 +6,7 @@ use spinney_core::backend::{Batch, Revision};
 use spinney_core::{Error, Result};
 
 use super::notes::{Content, Note, encode_start};
-use crate::journal::{Ends, Entry, Journal, Position};
+use crate::journal::{Ends, Entry, Failure, Journal, Position};
 
 /// With more bytes buffered a commit writes them before it answers.
 const BUFFER_LEN_MAX: usize = 1 << 20;
@@ -22,15 +22,8 @@ pub struct Tail {
     pub diffs: Vec<Arc<[u8]>>,
     pub diffs_len: usize,
     ends: Ends,
-    pub failure: Option<Failure>,
+    pub failure: Failure,
     body: Vec<u8>,
-}
-
-/// A failed write or sync of the journal.
-pub struct Failure {
-    pub cause: Error,
-    /// No revision below it has been lost.
-    pub lost_from: Revision,
 }
 
 impl Tail {
@@ -42,9 +35,15 @@ impl Tail {
             diffs: Vec::new(),
             diffs_len: 0,
             ends: Ends::default(),
-            failure: None,
+            failure: Failure::default(),
             body: Vec::new(),
         }
+    }
+
+    /// Makes room for a commit, so that adding it does not wait for the disk.
+    pub fn make_room(&mut self, batch: &Batch) -> Result<()> {
+        self.begin()?;
+        self.journal.reserve(1 + batch.diff.len()).map(drop)
     }
 
     /// Adds a commit; nothing has changed after an error.
@@ -69,12 +68,15 @@ impl Tail {
         commit_id: u128,
         synced: Position,
     ) -> Result<()> {
-        if self.journal.end().offset == 0 {
-            self.journal.start(&encode_start(self.revision, &self.content))?;
-        }
+        self.begin()?;
         self.body.clear();
         note.encode_into(&mut self.body);
         self.journal.append(&Entry { revision, commit_id, body: &self.body }, synced)
+    }
+
+    /// Begins the generation that nothing was added to yet.
+    fn begin(&mut self) -> Result<()> {
+        if self.journal.end().offset == 0 { self.start() } else { Ok(()) }
     }
 
     /// Begins the next generation, in the place of the one before the present.
@@ -106,6 +108,6 @@ impl Tail {
     /// Refuses writes from now on.
     pub fn fail(&mut self, cause: Error, synced: Position) -> Error {
         let lost_from = self.ends.first_behind(synced).unwrap_or(self.revision + 1);
-        self.failure.get_or_insert(Failure { cause: cause.at("sync"), lost_from }).cause.clone()
+        self.failure.keep(cause, lost_from)
     }
 }

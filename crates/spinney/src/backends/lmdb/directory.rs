@@ -20,6 +20,7 @@ use spinney_core::{Error, Result};
 
 use super::engine::{Access, DATA_FILE, Engine, LOCK_FILE};
 use super::network;
+use crate::file_system::{self, remove_if_present};
 use crate::os_error::io_error;
 use crate::store_limits::Limits;
 
@@ -158,7 +159,8 @@ fn create(dir: &Path, limits: &Limits) -> Result<String> {
     let mut marker = Marker { store_id: new_store_id(), state: State::Creating };
     write_marker(dir, &marker)?;
     for name in [DATA_FILE, LOCK_FILE] {
-        remove_if_present(&dir.join(name))?;
+        let path = dir.join(name);
+        remove_if_present(&path).map_err(|error| io_error("cannot remove", &path, error))?;
     }
     drop(Engine::open(dir, Access::ReadWrite, limits.snapshots_max)?);
     let data_file = dir.join(DATA_FILE);
@@ -264,20 +266,9 @@ fn new_store_id() -> String {
     id
 }
 
-fn remove_if_present(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(io_error("cannot remove", path, error))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Makes the names in a directory durable.
 pub fn sync_dir(dir: &Path) -> Result<()> {
-    File::open(dir)
-        .and_then(|dir| dir.sync_all())
-        .map_err(|error| io_error("cannot sync", dir, error))
+    file_system::sync_dir(dir).map_err(|error| io_error("cannot sync", dir, error))
 }
 
 /// Makes a directory's own name durable.

@@ -27,7 +27,7 @@ use super::readers::Reader;
 use super::shared::{Joined, Shared};
 use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
-use crate::journal::{self, Checkpointed, Followed, Group, Journal, Segments};
+use crate::journal::{self, Checkpointed, Failure, Followed, Group, Journal, Segments};
 use crate::store_limits::Limits;
 
 /// Batches of more point changes, after ranges are expanded, are written without being journaled.
@@ -55,7 +55,7 @@ pub struct Store {
     group: Group,
     segments: Arc<Segments>,
     /// Why the store refuses writes.
-    failure: Mutex<Option<Failure>>,
+    failure: Mutex<Failure>,
     committed: Condvar,
     /// Threads that wait for it; changes under the tail's lock, as the revision does that they wait for.
     waiting: AtomicUsize,
@@ -64,13 +64,6 @@ pub struct Store {
     limits: Limits,
     /// Declared last, so that the store is closed before another process takes it to be.
     shared: Shared,
-}
-
-/// A failed write or sync.
-struct Failure {
-    cause: Error,
-    /// No revision below it has been lost.
-    lost_from: Revision,
 }
 
 /// What this process has done.
@@ -417,26 +410,15 @@ impl Store {
     fn fail(&self, tail: &mut Tail, cause: Error) -> Error {
         let lost_from = tail.first_behind(self.group.synced());
         tail.reset();
-        let failure = Failure { cause: cause.at("sync"), lost_from };
-        lock(&self.failure).get_or_insert(failure).cause.clone()
+        lock(&self.failure).keep(cause, lost_from)
     }
 
     fn refuse_lost(&self, revision: Revision) -> Result<()> {
-        match &*lock(&self.failure) {
-            Some(failure) if failure.lost_from <= revision => Err(failure.cause.clone()),
-            _ => Ok(()),
-        }
+        lock(&self.failure).refuse_lost(revision)
     }
 
     fn refuse_after_failure(&self) -> Result<()> {
-        match &*lock(&self.failure) {
-            None => Ok(()),
-            Some(failure) => Err(Error::closed(format!(
-                "`{}` refuses writes after a failed sync; reopen the store",
-                self.directory.path.display()
-            ))
-            .with_source(failure.cause.clone())),
-        }
+        lock(&self.failure).refuse_writes(&self.directory.path)
     }
 
     /// Returns the newest revision when it is above `after` or the time is up.
