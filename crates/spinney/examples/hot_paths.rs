@@ -1,4 +1,4 @@
-//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|staged|
+//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
 //! process|durable|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 
 use std::time::{Duration, Instant};
@@ -91,6 +91,28 @@ fn main() -> spinney::Result<()> {
                 assert!(store.read()?.get(path)?.is_some());
             }
         }
+        "row" => {
+            // One leaf again and again, in batches; then snapshots alone.
+            let path = "/running/cont/lst/50000,str50000/l";
+            let (mut leaf, mut snapshot) = (Vec::new(), Vec::new());
+            for _ in 0..times * 20 {
+                let begin = Instant::now();
+                for _ in 0..1_000 {
+                    assert!(store.read()?.get(path)?.is_some());
+                }
+                leaf.push(begin.elapsed() / 1_000);
+                let begin = Instant::now();
+                for _ in 0..1_000 {
+                    std::hint::black_box(store.read()?);
+                }
+                snapshot.push(begin.elapsed() / 1_000);
+            }
+            leaf.sort_unstable();
+            snapshot.sort_unstable();
+            for (name, all) in [("leaf", leaf), ("snapshot", snapshot)] {
+                println!("{name}: least {:?}, median {:?}", all[0], all[all.len() / 2]);
+            }
+        }
         "staged" | "process" | "durable" => {
             let level = match &*what {
                 "staged" => Durability::None,
@@ -139,7 +161,7 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, staged, process, durable, sets, appends"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, sets, appends"
         ),
     }
     let per = start.elapsed() / times;
