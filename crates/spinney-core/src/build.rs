@@ -127,10 +127,16 @@ impl Build<'_, '_> {
     }
 
     /// Writes the metadata that came before this value.
+    #[inline(always)]
     fn write_meta(&mut self) -> Result<()> {
-        if self.b.meta.is_empty() {
-            return Ok(());
+        match self.b.meta.is_empty() {
+            true => Ok(()),
+            false => self.write_some_meta(),
         }
+    }
+
+    #[cold]
+    fn write_some_meta(&mut self) -> Result<()> {
         let meta = self.take_meta()?;
         node::write_meta(&meta, &mut self.b.arena);
         Ok(())
@@ -144,7 +150,7 @@ impl Build<'_, '_> {
     }
 
     /// A value is complete: an element of a list, or what belongs to the last key of a map.
-    #[inline]
+    #[inline(always)]
     fn end_value(&mut self) -> Result<()> {
         let b = &mut *self.b;
         let Some(frame) = b.frames.last_mut() else { return Ok(()) };
@@ -170,6 +176,7 @@ impl Build<'_, '_> {
     }
 
     /// Moves the members of the innermost container out of the buffer.
+    #[cold]
     fn spill(&mut self) -> Result<()> {
         self.sort_members()?;
         let b = &mut *self.b;
@@ -215,12 +222,19 @@ impl Build<'_, '_> {
     }
 
     /// Sorts the members of the innermost map and refuses a key that stands twice.
+    #[inline(always)]
     fn sort_members(&mut self) -> Result<()> {
+        let frame = self.b.frames.last().expect("a container is open");
+        match frame.sorted || frame.container == Container::List {
+            true => Ok(()),
+            false => self.sort_unsorted_members(),
+        }
+    }
+
+    #[inline(never)]
+    fn sort_unsorted_members(&mut self) -> Result<()> {
         let b = &mut *self.b;
         let frame = b.frames.last().expect("a container is open");
-        if frame.sorted || frame.container == Container::List {
-            return Ok(());
-        }
         let bytes = &b.arena[frame.bytes_at..];
         let key = |member: &Member| member.entry(bytes).key;
         let members = &mut b.members[frame.first_member..];
@@ -322,9 +336,9 @@ impl Build<'_, '_> {
         node::write_inline_tag(container, body_len, body);
         let part_lens = members.iter().map(|member| (member.end - member.start) as usize);
         page::write_header_of_parts(part_lens, len, body);
-        b.arena.resize(at + body.len() + len, 0);
-        b.arena.copy_within(at..at + len, at + body.len());
-        b.arena[at..at + body.len()].copy_from_slice(body);
+        body.extend_from_slice(&b.arena[at..]);
+        b.arena.truncate(at);
+        b.arena.extend_from_slice(body);
         true
     }
 

@@ -80,11 +80,14 @@ impl PartialOrd for EncodedKey {
 pub fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; 8];
-            head[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(head)
-        }
+        None => match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            // Two reads that may overlap cover 4 to 7 bytes.
+            (Some(first), Some(last)) => {
+                let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+                u64::from(first) << 32 | u64::from(last) << (8 * (8 - bytes.len()))
+            }
+            _ => bytes.iter().rev().fold(0, |head, &byte| head >> 8 | u64::from(byte) << 56),
+        },
     }
 }
 
@@ -393,6 +396,16 @@ mod tests {
         }
         for text in &sorted {
             assert_eq!(Key::decode(&encoded(text)).expect("decodes").text(), text.as_str());
+        }
+    }
+
+    #[test]
+    fn a_head_is_the_beginning_with_zeros_behind_it() {
+        let bytes = b"\x00\x01\xff\x80abcdef";
+        for len in 0..=bytes.len() {
+            let padded = [&bytes[..len], &[0; 8]].concat();
+            let expected = u64::from_be_bytes(*padded.first_chunk().expect("eight bytes"));
+            assert_eq!(head(&bytes[..len]), expected, "{len}");
         }
     }
 

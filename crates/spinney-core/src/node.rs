@@ -334,11 +334,16 @@ pub fn write_scalar(scalar: Scalar<'_>, out: &mut Vec<u8>) {
 
 #[inline]
 fn write_number(num: Num<'_>, out: &mut Vec<u8>) {
+    // Copies of fixed length need no call.
     let write_le = |tag: u8, scale: Option<u8>, value: u64, out: &mut Vec<u8>| {
         let n = (8 - value.leading_zeros() as usize / 8).max(1);
         out.push(tag + (n - 1) as u8);
-        out.extend(scale);
-        out.extend_from_slice(&value.to_le_bytes()[..n]);
+        if let Some(scale) = scale {
+            out.push(scale);
+        }
+        let end = out.len() + n;
+        out.extend_from_slice(&value.to_le_bytes());
+        out.truncate(end);
     };
     match num {
         Num::Int(value @ 0..=SMALL_INT_MAX) => out.push(SMALL_INT + value as u8),
@@ -404,6 +409,7 @@ pub fn write_tree(tree: TreeId, out: &mut Vec<u8>) {
 }
 
 /// Appends the metadata of the node whose encoding follows; nothing when `meta` is empty.
+#[inline]
 pub fn write_meta(meta: &[u8], out: &mut Vec<u8>) {
     if !meta.is_empty() {
         out.push(ANNOTATED);

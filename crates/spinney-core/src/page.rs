@@ -397,16 +397,20 @@ pub fn encode<'a>(
     if let Some(id) = next_id {
         varint::write(id, out);
     }
-    let width = 1usize << width_bits;
     let offsets_at = out.len();
-    out.resize(offsets_at + count.saturating_sub(1) * width, 0);
+    out.resize(offsets_at + (count.saturating_sub(1) << width_bits), 0);
     let entries_at = out.len();
     out.reserve(entries_len);
     for index in 0..count {
         if index > 0 {
             let offset = (out.len() - entries_at) as u32;
-            let at = offsets_at + (index - 1) * width;
-            out[at..at + width].copy_from_slice(&offset.to_le_bytes()[..width]);
+            let at = offsets_at + ((index - 1) << width_bits);
+            // Copies of fixed length need no call.
+            match width_bits {
+                0 => out[at] = offset as u8,
+                1 => out[at..at + 2].copy_from_slice(&(offset as u16).to_le_bytes()),
+                _ => out[at..at + 4].copy_from_slice(&offset.to_le_bytes()),
+            }
         }
         let Entry { key, id, value } = entry(index);
         match container {
@@ -450,7 +454,11 @@ pub fn write_header_of_parts(
     let mut offset = 0;
     for len in part_lens.take(count - 1) {
         offset += len;
-        out.extend_from_slice(&(offset as u32).to_le_bytes()[..1 << width_bits]);
+        match width_bits {
+            0 => out.push(offset as u8),
+            1 => out.extend_from_slice(&(offset as u16).to_le_bytes()),
+            _ => out.extend_from_slice(&(offset as u32).to_le_bytes()),
+        }
     }
 }
 

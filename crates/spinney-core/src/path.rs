@@ -92,6 +92,15 @@ impl fmt::Display for Display<'_> {
 /// As [`Path::parse`].
 #[inline]
 pub fn check(text: &str) -> Result<()> {
+    check_from(text, 0)
+}
+
+/// As [`check`], when the first `from` bytes are a path that was checked.
+///
+/// # Errors
+/// As [`Path::parse`].
+#[inline]
+pub fn check_from(text: &str, mut from: usize) -> Result<()> {
     if text.len() > PATH_LEN_MAX {
         return Err(Error::limit_exceeded(format!(
             "a path has {} bytes; at most {PATH_LEN_MAX} are allowed",
@@ -104,7 +113,6 @@ pub fn check(text: &str) -> Result<()> {
             "the path `{text}` does not start with `/`; write `/{text}`, or nothing for the root"
         )));
     }
-    let mut from = 0;
     while let Some(found) = find(&text[from..], b'~') {
         let at = from + found;
         if !matches!(bytes.get(at + 1), Some(b'0' | b'1')) {

@@ -118,6 +118,9 @@ impl Item {
 /// What an encoded node refers to: containers in pages, long values and trees, looking into inline
 /// containers but not into pages. `None` for damaged bytes.
 pub fn references(encoded: &[u8], mut found: impl FnMut(Reference)) -> Option<()> {
+    if node::is_scalar(encoded) {
+        return Some(());
+    }
     let mut pending: SmallVec<[&[u8]; 8]> = smallvec![encoded];
     while let Some(encoded) = pending.pop() {
         match node::read(encoded)?.node {
@@ -127,8 +130,12 @@ pub fn references(encoded: &[u8], mut found: impl FnMut(Reference)) -> Option<()
             Node::Tree(tree) => found(Reference::Tree(tree)),
             Node::Inline(container, body) => {
                 let page = Page::parse(container, body)?;
-                for index in 0..page.count() {
-                    pending.push(page.value(index)?);
+                for entry in page.entries_from(0) {
+                    let (.., value) = entry?;
+                    // Most members are scalars, which refer to nothing.
+                    if !node::is_scalar(value) {
+                        pending.push(value);
+                    }
                 }
             }
         }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use smallvec::SmallVec;
+
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key, StoredKey};
 use crate::members::{self, Members};
@@ -77,7 +79,7 @@ impl Value {
             Map(members::Iter<'a, Value>),
             List(std::slice::Iter<'a, Value>),
         }
-        let mut stack: Vec<Open<'_>> = Vec::new();
+        let mut stack: SmallVec<[Open<'_>; 4]> = SmallVec::new();
         let mut next = Some(self);
         loop {
             if let Some(value) = next.take() {

@@ -22,7 +22,13 @@ use crate::separator;
 use crate::varint;
 use crate::visit::{Container, Scalar, Text, Visitor};
 
+/// Few encoded keys are longer.
+const KEY_LEN_USUAL: usize = 64;
+
 mod walk;
+mod waypoint;
+
+pub use waypoint::{Passed, Waypoint};
 
 /// Bytes of a record, borrowed from the snapshot or shared; cheap to clone.
 #[derive(Clone, Debug)]
@@ -85,6 +91,22 @@ impl<'s> Slot<'s> {
         }
     }
 
+    /// Moves from the body of a map's page to the value of a key; where the key is not, tells whether
+    /// it would be within the page.
+    #[inline]
+    fn enter_page(&mut self, key: &[u8]) -> Result<std::result::Result<(), Absent>> {
+        let page = Page::parse(Container::Map, self.encoded()).ok_or_else(damaged_page)?;
+        match page.search(key).ok_or_else(damaged_page)? {
+            Ok(index) => {
+                let value = page.value(index).ok_or_else(damaged_page)?;
+                self.range = range_in(&self.bytes, value);
+                Ok(Ok(()))
+            }
+            Err(index) if 0 < index && index < page.count() => Ok(Err(Absent::Within)),
+            Err(_) => Ok(Err(Absent::Beside)),
+        }
+    }
+
     /// The node with its metadata.
     ///
     /// # Errors
@@ -95,29 +117,19 @@ impl<'s> Slot<'s> {
     }
 }
 
+/// Where a key would be that a page does not hold.
+enum Absent {
+    /// Between the first and the last of the page, so in no other one.
+    Within,
+    /// Before or behind them.
+    Beside,
+}
+
 /// Where the members of a container lie: from a byte of the record on, or in pages of an id.
 #[derive(Clone, Copy)]
 enum Place {
     Inline(usize),
     Paged(u64),
-}
-
-/// A container in pages that a path leads through.
-#[derive(Clone, Debug)]
-pub struct Waypoint {
-    /// Bytes of the path up to it.
-    pub path_len: usize,
-    tree: TreeId,
-    node: Arc<[u8]>,
-}
-
-impl Waypoint {
-    /// The container.
-    #[inline]
-    pub fn slot(&self) -> Slot<'static> {
-        let range = 0..self.node.len();
-        Slot { tree: self.tree, bytes: Bytes::Shared(Arc::clone(&self.node)), range }
-    }
 }
 
 /// The state of a store as nodes.
@@ -165,25 +177,38 @@ impl<'s> View<'s> {
     }
 
     /// The node at a checked path, from the node at its first `from` bytes on; `None` when there is
-    /// none. The last container in pages that it leads through is noted in `large`.
+    /// none. The last container in pages that it leads through is noted in `passed`.
     ///
     /// # Errors
     /// As [`View::resolve`].
     #[inline]
     pub fn descend(
         &self,
+        slot: Slot<'s>,
+        path: &str,
+        from: usize,
+        passed: &mut Option<Passed<'s>>,
+    ) -> Result<Option<Slot<'s>>> {
+        self.descend_with(slot, path, from, passed, &mut Vec::with_capacity(KEY_LEN_USUAL))
+    }
+
+    /// As [`View::descend`], with a buffer for keys.
+    #[inline]
+    fn descend_with(
+        &self,
         mut slot: Slot<'s>,
         path: &str,
         mut from: usize,
-        large: &mut Option<Waypoint>,
+        passed: &mut Option<Passed<'s>>,
+        key: &mut Vec<u8>,
     ) -> Result<Option<Slot<'s>>> {
-        let mut key = Vec::with_capacity(64);
         for part in path::parts(&path[from..]) {
-            if node::is_paged(slot.encoded()) {
-                *large =
-                    Some(Waypoint { path_len: from, tree: slot.tree, node: slot.encoded().into() });
-            }
-            if !self.enter(&mut slot, &path::unescape(part), &mut key)? {
+            let mut nothing = None;
+            let page = match node::is_paged(slot.encoded()) {
+                true => &mut passed.insert(Passed::through(from, slot.clone())).page,
+                false => &mut nothing,
+            };
+            if !self.enter_noting(&mut slot, &path::unescape(part), key, page)? {
                 return Ok(None);
             }
             from += 1 + part.len();
@@ -195,13 +220,25 @@ impl<'s> View<'s> {
     /// to; false when there is none. `key` is a buffer.
     #[inline]
     pub fn enter(&self, slot: &mut Slot<'s>, segment: &str, key: &mut Vec<u8>) -> Result<bool> {
+        self.enter_noting(slot, segment, key, &mut None)
+    }
+
+    /// As [`View::enter`]; the page of a map in pages that a member is in, or would be, is noted.
+    #[inline]
+    fn enter_noting(
+        &self,
+        slot: &mut Slot<'s>,
+        segment: &str,
+        key: &mut Vec<u8>,
+        page: &mut Option<Slot<'s>>,
+    ) -> Result<bool> {
         let node = slot.read()?.node;
         let found = match node.container() {
             Some(Container::Map) => {
                 key.clear();
                 Key::new(segment).encode(key);
                 let place = slot.place(node);
-                self.enter_place(slot, place, key)?
+                self.enter_place(slot, place, key, page)?
             }
             Some(Container::List) => match path::position(segment) {
                 Some(position) => self.enter_element(slot, position)?,
@@ -236,29 +273,28 @@ impl<'s> View<'s> {
     pub fn enter_key(&self, slot: &mut Slot<'s>, key: &[u8]) -> Result<bool> {
         let node = slot.read()?.node;
         match node.container() {
-            Some(Container::Map) => self.enter_place(slot, slot.place(node), key),
+            Some(Container::Map) => self.enter_place(slot, slot.place(node), key, &mut None),
             _ => Ok(false),
         }
     }
 
     #[inline]
-    fn enter_place(&self, slot: &mut Slot<'s>, place: Place, key: &[u8]) -> Result<bool> {
+    fn enter_place(
+        &self,
+        slot: &mut Slot<'s>,
+        place: Place,
+        key: &[u8],
+        page: &mut Option<Slot<'s>>,
+    ) -> Result<bool> {
         match place {
             Place::Inline(start) => slot.range.start = start,
             Place::Paged(id) => {
-                let page = separator::page_of(self, slot.tree, id, key)?;
-                (slot.bytes, slot.range) = (page.bytes, page.body);
+                let found = separator::page_of(self, slot.tree, id, key)?;
+                (slot.bytes, slot.range) = (found.bytes, found.body);
+                *page = Some(slot.clone());
             }
         }
-        let page = Page::parse(Container::Map, slot.encoded()).ok_or_else(damaged_page)?;
-        match page.search(key).ok_or_else(damaged_page)? {
-            Err(_) => Ok(false),
-            Ok(index) => {
-                let value = page.value(index).ok_or_else(damaged_page)?;
-                slot.range = range_in(&slot.bytes, value);
-                Ok(true)
-            }
-        }
+        Ok(slot.enter_page(key)?.is_ok())
     }
 
     /// Moves `slot` to the element of a list at a position; false in any other node.

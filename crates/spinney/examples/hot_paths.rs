@@ -1,4 +1,4 @@
-//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|staged|
+//! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
 //! process|durable|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 
 use std::time::{Duration, Instant};
@@ -50,13 +50,14 @@ fn main() -> spinney::Result<()> {
             }
         }
         "ratio" => {
-            let (mut import_least, mut parse_least) = (Duration::MAX, Duration::MAX);
+            let [mut staged_least, mut import_least, mut parse_least] = [Duration::MAX; 3];
             for _ in 0..times {
                 store.write(|tx| tx.remove("/running"))?;
                 store.wait_until_reclaimed();
                 store.sync()?;
                 let start = Instant::now();
                 import("/running")?;
+                staged_least = staged_least.min(start.elapsed());
                 store.sync()?;
                 import_least = import_least.min(start.elapsed());
                 let start = Instant::now();
@@ -65,7 +66,9 @@ fn main() -> spinney::Result<()> {
                 drop(std::hint::black_box(value));
             }
             let ratio = parse_least.as_secs_f64() / import_least.as_secs_f64();
-            println!("durable import {import_least:?}, parse {parse_least:?}: {ratio:.2}x");
+            println!(
+                "durable import {import_least:?}, until the sync {staged_least:?}, parse {parse_least:?}: {ratio:.2}x"
+            );
         }
         "print" => {
             let value: serde_json::Value = serde_json::from_str(&text).expect("parses");
@@ -89,6 +92,28 @@ fn main() -> spinney::Result<()> {
             let paths: Vec<_> = (0..10_000).map(|i| path(i * 7919 % ITEMS)).collect();
             for path in (0..times).flat_map(|_| &paths) {
                 assert!(store.read()?.get(path)?.is_some());
+            }
+        }
+        "row" => {
+            // One leaf again and again, in batches; then snapshots alone.
+            let path = "/running/cont/lst/50000,str50000/l";
+            let (mut leaf, mut snapshot) = (Vec::new(), Vec::new());
+            for _ in 0..times * 20 {
+                let begin = Instant::now();
+                for _ in 0..1_000 {
+                    assert!(store.read()?.get(path)?.is_some());
+                }
+                leaf.push(begin.elapsed() / 1_000);
+                let begin = Instant::now();
+                for _ in 0..1_000 {
+                    std::hint::black_box(store.read()?);
+                }
+                snapshot.push(begin.elapsed() / 1_000);
+            }
+            leaf.sort_unstable();
+            snapshot.sort_unstable();
+            for (name, all) in [("leaf", leaf), ("snapshot", snapshot)] {
+                println!("{name}: least {:?}, median {:?}", all[0], all[all.len() / 2]);
             }
         }
         "staged" | "process" | "durable" => {
@@ -139,7 +164,7 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, staged, process, durable, sets, appends"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, sets, appends"
         ),
     }
     let per = start.elapsed() / times;

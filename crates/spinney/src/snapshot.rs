@@ -1,5 +1,6 @@
 //! Reading one state of a store.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use spinney_core::backend::{self, Revision};
@@ -9,22 +10,35 @@ use spinney_core::node::{self, LongForm, Node};
 use spinney_core::path;
 use spinney_core::record::Head;
 use spinney_core::value::ValueBuilder;
-use spinney_core::view::{Cursor, Slot, View, Waypoint};
+use spinney_core::view::{Cursor, Passed, Slot, View, Waypoint};
 use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
 
 /// One consistent state of a store; it stays as it is while others write.
 pub struct Snapshot {
     snapshot: Box<dyn backend::Snapshot>,
-    key_len_max: usize,
-    recent: Arc<Recent>,
-    base_path: Path,
+    origin: Arc<Origin>,
 }
 
-/// The container in pages that the last read of a store led through.
+/// What the snapshots of a store have in common.
+pub struct Origin {
+    /// The engine's longest key.
+    pub key_len_max: usize,
+    /// Where paths begin.
+    pub base_path: Path,
+    /// What the last read led through.
+    pub recent: Recent,
+}
+
+/// The container in pages that the last read of a store led through, and the page of it that two
+/// reads used in turn.
 ///
 /// Reads of its members in the same state begin there, and not at the root.
 #[derive(Default)]
-pub struct Recent(Mutex<Option<RecentWay>>);
+pub struct Recent {
+    way: Mutex<Option<Arc<RecentWay>>>,
+    /// Where the page of the last read lay.
+    page_address: AtomicUsize,
+}
 
 struct RecentWay {
     /// Of which state it is known.
@@ -36,18 +50,27 @@ struct RecentWay {
 impl Recent {
     /// The container, when a path leads to a member of it or below.
     #[inline]
-    fn on_the_way(&self, version: u64, path: &str) -> Option<Waypoint> {
+    fn on_the_way(&self, version: u64, path: &str) -> Option<Arc<RecentWay>> {
         // Whoever would wait for another thread reads from the root instead.
-        let way = self.0.try_lock().ok()?;
+        let way = self.way.try_lock().ok()?;
         let way = way.as_ref().filter(|way| way.version == version)?;
         let rest = path.strip_prefix(&*way.path)?;
-        rest.starts_with('/').then(|| way.waypoint.clone())
+        rest.starts_with('/').then(|| Arc::clone(way))
     }
 
-    fn note(&self, version: u64, path: &str, waypoint: Waypoint) {
-        if let Ok(mut way) = self.0.try_lock() {
-            let path = path[..waypoint.path_len].to_owned();
-            *way = Some(RecentWay { version, path, waypoint });
+    /// Notes what a read led through that began at the container `from`, or at the root.
+    fn note(&self, version: u64, path: &str, passed: &Passed<'_>, from: Option<&RecentWay>) {
+        if from.is_some_and(|from| from.waypoint.path_len != passed.path_len()) {
+            return;
+        }
+        let address = passed.page_address();
+        let is_again = address != 0 && self.page_address.load(Ordering::Relaxed) == address;
+        self.page_address.store(address, Ordering::Relaxed);
+        if (is_again || from.is_none())
+            && let Ok(mut way) = self.way.try_lock()
+        {
+            let path = path[..passed.path_len()].to_owned();
+            *way = Some(Arc::new(RecentWay { version, path, waypoint: passed.waypoint(is_again) }));
         }
     }
 }
@@ -97,32 +120,22 @@ pub struct Member {
 
 impl Snapshot {
     /// A snapshot over a backend's.
-    pub fn new(
-        snapshot: Box<dyn backend::Snapshot>,
-        key_len_max: usize,
-        recent: Arc<Recent>,
-    ) -> Snapshot {
-        Snapshot { snapshot, key_len_max, recent, base_path: Path::root() }
-    }
-
-    /// Says which node paths begin at; the default is the store's root.
-    pub fn with_base_path(mut self, base_path: Path) -> Snapshot {
-        self.base_path = base_path;
-        self
+    pub fn new(snapshot: Box<dyn backend::Snapshot>, origin: Arc<Origin>) -> Snapshot {
+        Snapshot { snapshot, origin }
     }
 
     /// The node at a path; `None` when there is none.
     fn resolve(&self, path: &str) -> Result<Option<Slot<'_>>> {
-        if self.base_path.is_empty() {
+        if self.origin.base_path.is_empty() {
             return self.resolve_whole(path);
         }
         path::check(path)?;
-        self.resolve_whole(&[&self.base_path, path].concat())
+        self.resolve_whole(&[&self.origin.base_path, path].concat())
     }
 
     /// The nodes of this state, from the store's root.
     pub fn view(&self) -> View<'_> {
-        View { snapshot: &*self.snapshot, key_len_max: self.key_len_max }
+        View { snapshot: &*self.snapshot, key_len_max: self.origin.key_len_max }
     }
 
     /// The revision that this state is.
@@ -137,19 +150,18 @@ impl Snapshot {
     fn resolve_whole(&self, path: &str) -> Result<Option<Slot<'_>>> {
         let view = self.view();
         let Some(version) = self.snapshot.version() else { return view.resolve(path) };
-        path::check(path)?;
-        let located = || match self.recent.on_the_way(version, path) {
-            Some(known) => view.descend(known.slot(), path, known.path_len, &mut None),
-            None => {
-                let mut large = None;
-                let found = view.descend(view.root()?, path, 0, &mut large)?;
-                if let Some(waypoint) = large {
-                    self.recent.note(version, path, waypoint);
-                }
-                Ok(found)
-            }
+        let known = self.origin.recent.on_the_way(version, path);
+        path::check_from(path, known.as_ref().map_or(0, |known| known.path.len()))?;
+        let mut passed = None;
+        let found = match &known {
+            Some(known) => view.descend_from(&known.waypoint, path, &mut passed),
+            None => view.root().and_then(|root| view.descend(root, path, 0, &mut passed)),
         };
-        located().map_err(|error: Error| error.at(path::Display(path)))
+        let found = found.map_err(|error: Error| error.at(path::Display(path)))?;
+        if let Some(passed) = &passed {
+            self.origin.recent.note(version, path, passed, known.as_deref());
+        }
+        Ok(found)
     }
 
     /// The value at a path with all below it; `None` when there is none.

@@ -16,7 +16,7 @@ use spinney_core::{Error, ErrorKind, Memory, Result};
 use crate::backends::json::Take;
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
-use crate::snapshot::{Recent, Snapshot};
+use crate::snapshot::{Origin, Recent, Snapshot};
 use crate::store_limits::Limits;
 
 /// Conflicts after which a write gives up.
@@ -178,14 +178,15 @@ impl OpenOptions {
         scratch_dir: Option<PathBuf>,
         base_path: spinney_core::Path,
     ) -> Store {
+        let key_len_max = backend.capabilities().key_len_max;
+        let origin = Origin { key_len_max, base_path, recent: Recent::default() };
         Store {
             shared: Arc::new(Shared {
                 backend,
                 janitor: Janitor::default(),
                 durability: self.durability,
                 scratch_dir,
-                recent: Arc::default(),
-                base_path,
+                origin: Arc::new(origin),
                 process: fastrand::u64(..),
                 commits: AtomicU64::new(0),
             }),
@@ -212,9 +213,7 @@ struct Shared {
     backend: Arc<dyn Backend>,
     durability: Durability,
     scratch_dir: Option<PathBuf>,
-    recent: Arc<Recent>,
-    /// Where the paths of users begin.
-    base_path: spinney_core::Path,
+    origin: Arc<Origin>,
     process: u64,
     commits: AtomicU64,
 }
@@ -244,10 +243,7 @@ impl Store {
     /// # Errors
     /// `Busy` when all reader slots of all processes are taken; those of the backend.
     pub fn read(&self) -> Result<Snapshot> {
-        let key_len_max = self.shared.backend.capabilities().key_len_max;
-        let recent = Arc::clone(&self.shared.recent);
-        let snapshot = Snapshot::new(self.shared.backend.snapshot()?, key_len_max, recent);
-        Ok(snapshot.with_base_path(self.shared.base_path.clone()))
+        Ok(Snapshot::new(self.shared.backend.snapshot()?, Arc::clone(&self.shared.origin)))
     }
 
     /// Makes a change: all of it or, on any error, nothing. The closure runs again when another
@@ -278,12 +274,12 @@ impl Store {
     ) -> Result<Committed<T>> {
         let shared = &*self.shared;
         let new_scratch = || shared.new_scratch();
-        let base_len = spinney_core::path::segments(&shared.base_path).count();
+        let base_len = spinney_core::path::segments(&shared.origin.base_path).count();
         for conflicts in 0..CONFLICTS_MAX {
             let guard = shared.backend.write_guard(conflicts)?;
             let mut transaction = Transaction::begin(&*shared.backend)?;
             transaction.set_scratch(&new_scratch);
-            transaction.set_base_path(shared.base_path.clone());
+            transaction.set_base_path(shared.origin.base_path.clone());
             let value = edit(&mut transaction)?;
             let mut commit = match transaction.commit(shared.commit_id()) {
                 Err(error) if error.kind() == ErrorKind::Conflict => continue,

@@ -153,7 +153,7 @@ impl<'a, R: Read> Window<'a, R> {
 
     /// Moves the whole characters among the first `len` raw bytes to the text.
     fn decode(&mut self, len: usize) {
-        let (valid, broken) = match std::str::from_utf8(&self.raw[..len]) {
+        let (valid, broken) = match simdutf8::compat::from_utf8(&self.raw[..len]) {
             Ok(text) => (text, None),
             Err(error) => {
                 let valid = &self.raw[..error.valid_up_to()];

@@ -140,7 +140,7 @@ impl<W: Write> JsonWriter<W> {
         let text = self.buffer.as_slice();
         // The buffer holds whole texts, so it is UTF-8 when each of them is: one look at all of
         // them costs less than one at each.
-        if self.unchecked && std::str::from_utf8(text).is_err() {
+        if self.unchecked && simdutf8::basic::from_utf8(text).is_err() {
             return Err(Error::corrupted("a stored text before this place is not UTF-8"));
         }
         for open in self.open.iter_mut().filter(|open| !open.key_moved) {

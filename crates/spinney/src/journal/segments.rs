@@ -23,7 +23,7 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { first: 256 << 10, step_max: 16 << 20 }
+        Sizes { first: 512 << 10, step_max: 16 << 20 }
     }
 }
 
