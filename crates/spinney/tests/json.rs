@@ -69,7 +69,7 @@ fn a_new_file_is_an_empty_object_and_holds_what_was_set() {
     assert_eq!(get(&store, "/people/42"), Some(json("{\"name\": \"Ada\"}")));
     drop(store);
     assert_eq!(place.names(), ["a.json"]);
-    let printed = "{\n  \"people\": {\n    \"42\": {\n      \"name\": \"Ada\"\n    }\n  }\n}\n";
+    let printed = "{\n  \"people\": {\"42\": {\"name\": \"Ada\"}}\n}\n";
     assert_eq!(place.text(), printed);
     assert_eq!(get(&place.open(), "/people/42/name"), Some(Value::from("Ada")));
 }
@@ -280,14 +280,54 @@ fn one_changed_leaf_is_one_changed_line() {
 }
 
 #[test]
+fn a_container_stands_on_one_line_where_others_do() {
+    let value = json("{\"a\": [1, 2], \"b\": {\"c\": {}}}");
+    let spread = "{\n  \"x\": [\n    1\n  ]\n}\n";
+    let after = edited(spread, |tx| tx.set("/y", &value));
+    let member = "\"y\": {\n    \"a\": [\n      1,\n      2\n    ],\n    \"b\": {\n      \"c\": {}\n    }\n  }";
+    assert_eq!(after, spread.replace("  ]\n", &format!("  ],\n  {member}\n")));
+    let folded = "{\n  \"x\": [1]\n}\n";
+    let after = edited(folded, |tx| tx.set("/y", &value));
+    let member = "\"y\": {\"a\": [1, 2], \"b\": {\"c\": {}}}";
+    assert_eq!(after, folded.replace("[1]\n", &format!("[1],\n  {member}\n")));
+    let long = json(&format!("[{}{{}}, 8, 9]", "1000000,".repeat(20)));
+    let line = |count| vec!["1000000"; count].join(", ");
+    let expected = format!("[\n  {},\n  {},\n  {{}},\n  8, 9\n]", line(10), line(10));
+    assert_eq!(edited("{}", |tx| tx.set("", &long)), expected);
+}
+
+#[test]
+fn a_file_and_what_is_beside_it_stay_small() {
+    let place = Place::new();
+    let store = place.open();
+    let item = |i: u64| {
+        format!("\"{i},str{i}\": {{\"k1\": {i}, \"k2\": \"str{i}\", \"l\": [\"l{i}\", {{}}]}}")
+    };
+    let items: Vec<String> = (0..30_000).map(item).collect();
+    set(&store, "/items", &format!("{{{}}}", items.join(",")));
+    set(&store, "/list", &format!("[{}]", "1234,".repeat(200_000) + "8"));
+    store
+        .write(|tx| {
+            (0..500).try_for_each(|at| tx.insert(&format!("/list/{}", 300 * at), &9.into()))
+        })
+        .expect("inserts");
+    let value = get(&store, "").expect("a root");
+    drop(store);
+    let compact = formats::print(&value, Default::default(), Default::default()).expect("prints");
+    let on_disk: u64 = place
+        .names()
+        .iter()
+        .map(|name| fs::metadata(place.folder.path().join(name)).expect("is there").len())
+        .sum();
+    let ratio = on_disk as f64 / compact.len() as f64;
+    println!("{ratio:.2} of {} bytes", compact.len());
+    assert!(compact.len() > 1 << 20 && ratio < 1.5, "{ratio:.2}");
+}
+
+#[test]
 fn members_come_and_go_like_their_siblings() {
     for (path, value, from, to) in [
-        (
-            "/lines/two",
-            "[1]",
-            "\"one\": 1\n",
-            "\"one\": 1,\n        \"two\": [\n            1\n        ]\n",
-        ),
+        ("/lines/two", "[1]", "\"one\": 1\n", "\"one\": 1,\n        \"two\": [1]\n"),
         ("/empty/x", "1", "\"empty\": {}", "\"empty\": {\n        \"x\": 1\n    }"),
         ("/deep/a/c", "{\"d\":[1,2]}", "1e2]}}", "1e2], \"c\": {\"d\": [1, 2]}}}"),
         ("/list/-", "4", "3 ]", "3,4 ]"),
@@ -295,7 +335,7 @@ fn members_come_and_go_like_their_siblings() {
             "/new",
             "{\"a\":1}",
             "        \"one\": 1\n    }\n}",
-            "        \"one\": 1\n    },\n    \"new\": {\n        \"a\": 1\n    }\n}",
+            "        \"one\": 1\n    },\n    \"new\": {\"a\": 1}\n}",
         ),
         ("/people/-", "7", "1912 }\n", "1912 },\n        7\n"),
     ] {
@@ -314,7 +354,7 @@ fn members_come_and_go_like_their_siblings() {
     }
     let after = edited(BY_HAND, |tx| tx.insert("/people/0", &json("{\"x\": 1}")));
     let ada = "        { \"name\": \"Ada\"";
-    let new = "        {\n            \"x\": 1\n        },\n";
+    let new = "        {\"x\": 1},\n";
     assert_eq!(after, BY_HAND.replace(ada, &format!("{new}{ada}")));
     let after = edited(BY_HAND, |tx| tx.mv("/people/1", "/people/0"));
     let (ada, alan) =

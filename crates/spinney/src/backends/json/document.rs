@@ -7,6 +7,7 @@ use spinney_core::transaction::{Existing, Transaction};
 use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Memory, Path, Result};
 
+use super::print::Style;
 use super::side::{Annotate, Collect, Side};
 use crate::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 
@@ -43,9 +44,11 @@ impl Place {
     /// Prints a state from scratch.
     pub fn print(&self, snapshot: &dyn Snapshot, key_len_max: usize) -> Result<Vec<u8>> {
         let view = View { snapshot, key_len_max };
-        let mut writer = JsonWriter::new(Vec::new(), Layout::Pretty, Fidelity::Lossy);
+        let mut writer = JsonWriter::new(Vec::new(), Layout::Compact, Fidelity::Lossy);
         self.visit(&view, &mut writer)?;
-        let mut text = writer.finish()?;
+        let compact = writer.finish()?;
+        let mut text = Vec::with_capacity(compact.len() + compact.len() / 2);
+        Style::usual().lay_out(&compact, Some(""), &mut text);
         text.push(b'\n');
         Ok(text)
     }

@@ -19,7 +19,8 @@ use spinney_core::{Container, Error, Key, Path, Result, path};
 use crate::formats::{self, Fidelity, JsonWriter, Layout};
 use changed::{Changed, Name};
 use scan::Member;
-use style::{Gaps, Style, indent_at};
+pub use style::Style;
+use style::{Gaps, indent_at};
 
 /// The text of the state `now` of the document at a path, from that of the state `before`, behind
 /// which the commits with these diffs came.

@@ -1,5 +1,6 @@
 //! How a text is laid out, so that what is printed into it looks like what is there.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use super::scan::{Member, end_of_value};
@@ -15,9 +16,25 @@ pub struct Style {
     pub colon: String,
     /// Between two members on one line.
     pub comma: String,
+    /// Whether short containers stand on one line, and scalars of a long list share lines.
+    pub folds: bool,
 }
 
+/// Bytes of a compact text that are one line.
+const LINE_LEN_MAX: usize = 72;
+
+/// Lines are filled with the scalars of a list up to so many bytes.
+const FILLED_LEN_MAX: usize = 96;
+
+/// Bytes of a text that are looked at for containers on one line.
+const LOOK_LEN_MAX: usize = 64 << 10;
+
 impl Style {
+    /// The layout of a text that is printed from scratch.
+    pub fn usual() -> Style {
+        Style::of(b"{}", &(0..2), &[])
+    }
+
     /// The layout that a text shows; two spaces where it shows nothing.
     pub fn of(text: &[u8], root: &Range<usize>, top: &[Member]) -> Style {
         let inside = &text[root.clone()];
@@ -43,55 +60,107 @@ impl Style {
             indent: indent.filter(|indent| !indent.is_empty()).unwrap_or_else(|| "  ".to_owned()),
             colon: colon.unwrap_or_else(|| default(": ", ":")),
             comma: default(", ", ","),
+            folds: top.is_empty() || has_one_line(&inside[1..]),
         }
     }
 
     /// Lays out a compact text; `indent` is that of the line where it begins, `None` for one line.
     pub fn lay_out(&self, compact: &[u8], indent: Option<&str>, out: &mut Vec<u8>) {
         let indent = indent.filter(|_| !self.line_end.is_empty());
-        let mut depth = 0;
-        let mut at = 0;
+        let folds = self.folds && indent.is_some();
+        let mut open: Vec<u8> = Vec::new();
+        let line_start = Cell::new(out.len());
         let new_line = |depth: usize, out: &mut Vec<u8>| {
             let Some(indent) = indent else { return };
             out.extend_from_slice(self.line_end.as_bytes());
+            line_start.set(out.len());
             out.extend_from_slice(indent.as_bytes());
             (0..depth).for_each(|_| out.extend_from_slice(self.indent.as_bytes()));
         };
+        let mut at = 0;
         while at < compact.len() {
             let byte = compact[at];
+            at += 1;
             match byte {
                 b'"' => {
-                    let end = end_of_value(compact, at);
-                    out.extend_from_slice(&compact[at..end]);
+                    let end = end_of_value(compact, at - 1);
+                    out.extend_from_slice(&compact[at - 1..end]);
                     at = end;
-                    continue;
                 }
-                b'{' | b'[' => {
-                    out.push(byte);
-                    if compact[at + 1] == byte + 2 {
-                        out.push(byte + 2);
-                        at += 2;
-                        continue;
+                b'{' | b'[' if compact[at] == byte + 2 => {
+                    out.extend_from_slice(&[byte, byte + 2]);
+                    at += 1;
+                }
+                b'{' | b'[' => match short_end(compact, at - 1).filter(|_| folds) {
+                    Some(end) => {
+                        self.lay_out(&compact[at - 1..end], None, out);
+                        at = end;
                     }
-                    depth += 1;
-                    new_line(depth, out);
-                }
+                    None => {
+                        out.push(byte);
+                        open.push(byte);
+                        new_line(open.len(), out);
+                    }
+                },
                 b'}' | b']' => {
-                    depth -= 1;
-                    new_line(depth, out);
+                    open.pop();
+                    new_line(open.len(), out);
                     out.push(byte);
                 }
                 b':' => out.extend_from_slice(self.colon.as_bytes()),
-                b',' if indent.is_some() => {
-                    out.push(b',');
-                    new_line(depth, out);
+                b',' => {
+                    let is_filled = folds && open.last() == Some(&b'[') && is_between(compact, at);
+                    let len = || end_of_value(compact, at) - at;
+                    if indent.is_none()
+                        || is_filled && out.len() - line_start.get() + len() <= FILLED_LEN_MAX
+                    {
+                        out.extend_from_slice(self.comma.as_bytes());
+                    } else {
+                        out.push(b',');
+                        new_line(open.len(), out);
+                    }
                 }
-                b',' => out.extend_from_slice(self.comma.as_bytes()),
                 _ => out.push(byte),
             }
-            at += 1;
         }
     }
+}
+
+/// Whether a place behind a comma is between two scalars.
+fn is_between(compact: &[u8], at: usize) -> bool {
+    !matches!(compact[at - 2], b'}' | b']') && !matches!(compact[at], b'{' | b'[')
+}
+
+/// Behind a short container at a place, if there is one.
+fn short_end(compact: &[u8], start: usize) -> Option<usize> {
+    let (mut at, mut depth) = (start, 0);
+    while at - start < LINE_LEN_MAX {
+        match compact[at] {
+            b'"' => {
+                at = end_of_value(compact, at);
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 1 => return Some(at + 1),
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Whether a container with members begins on the line where it opens.
+fn has_one_line(text: &[u8]) -> bool {
+    let mut at = 0;
+    while at + 1 < text.len().min(LOOK_LEN_MAX) {
+        match text[at] {
+            b'"' => at = end_of_value(text, at),
+            b'{' | b'[' if !matches!(text[at + 1], b'\r' | b'\n' | b'}' | b']') => return true,
+            _ => at += 1,
+        }
+    }
+    false
 }
 
 /// The spaces that the line of a place begins with.
