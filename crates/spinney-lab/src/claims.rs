@@ -3,12 +3,15 @@
 use crate::datastore::document::State;
 use crate::datastore::rows::storm_len;
 use crate::datastore::{Documents, ROWS};
+use crate::json_file;
 use crate::limits::{FDATASYNC, PARSE, PRINT};
 use crate::options::{LARGE, SMALL, USUAL};
 use crate::record::Record;
 use crate::report::Report;
 use crate::statistics;
 use crate::system::Kind;
+
+mod json;
 
 /// Whether a promise was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +131,10 @@ pub fn claims(report: &Report) -> Vec<Claim> {
     }
     for backend in backends {
         let mut judge = Judge { report, backend, claims: &mut claims };
+        if backend == json_file::BACKEND {
+            judge.json_file();
+            continue;
+        }
         judge.writes();
         judge.growth();
         judge.reads();

@@ -14,6 +14,7 @@ pub mod datastore;
 mod files;
 mod huge;
 pub mod journal;
+mod json_file;
 mod lane;
 pub mod limits;
 mod machine;

@@ -9,6 +9,7 @@ use spinney::Existing;
 use spinney::formats::{self, Dialect};
 use spinney_core::{Error, Result};
 
+use crate::json_file;
 use crate::process;
 use crate::record::Record;
 use crate::row;
@@ -53,7 +54,8 @@ fn import(url: &str, file: &Path) -> Result<u64> {
     process::peak_rss_bytes().ok_or_else(|| Error::unsupported("the system tells no peak memory"))
 }
 
-/// Imports a file of `size` items in both orders into `lmdb`, where it is among `factories`.
+/// Imports a file of `size` items in both orders into each backend that stores durably and does not
+/// keep the document in memory.
 ///
 /// # Errors
 /// `Io` when the file cannot be written or the child not started; what the child reports.
@@ -63,7 +65,9 @@ pub(crate) fn measure(
     folder: &Path,
 ) -> Result<Vec<Record>> {
     let is_stored = |factory: &&&dyn Factory| {
-        factory.kind() == Kind::Backend && factory.lacks(Durability::Durable).is_none()
+        factory.kind() == Kind::Backend
+            && factory.lacks(Durability::Durable).is_none()
+            && factory.name() != json_file::BACKEND
     };
     let mut records = Vec::new();
     for factory in factories.iter().filter(is_stored) {

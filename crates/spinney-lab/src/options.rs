@@ -10,8 +10,9 @@ use crate::datastore::rows::Access;
 use crate::datastore::{Operation, ROWS, Row};
 use crate::system::{Durability, Factory};
 
-/// Row names besides those of the suite: JSON files, and peak memory of imports.
-pub(crate) const EXTRAS: [&str; 2] = ["data", "import-memory"];
+/// Row names besides those of the suite: JSON files to import, peak memory of imports, and JSON files
+/// as stores.
+pub(crate) const EXTRAS: [&str; 3] = ["data", "import-memory", "json-file"];
 
 /// Size of the promises about a large tree.
 pub(crate) const LARGE: usize = 1_000_000;

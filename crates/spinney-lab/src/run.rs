@@ -12,14 +12,14 @@ use crate::datastore::{Documents, Operation, Row};
 use crate::lane::{Lane, Limits};
 use crate::limits::Sampler;
 use crate::operate::Standing;
-use crate::options::{Options, Scope};
+use crate::options::{Options, Scope, USUAL};
 use crate::record::{Context, Record, Status};
 use crate::report::{Report, Setting};
 use crate::row::{self, Station};
 use crate::statistics::Ratio;
 use crate::syncs;
 use crate::system::{Durability, Effect, Factory, Kind};
-use crate::{SERDE_JSON_VERSION, files, limits, machine, memory, process};
+use crate::{SERDE_JSON_VERSION, files, json_file, limits, machine, memory, process};
 
 /// The system against which ratios stand.
 const BASELINE: &str = "file";
@@ -256,6 +256,12 @@ impl<'a> Runner<'a> {
             for &size in &self.options.memory_sizes {
                 self.progress.set_message(format!("{size} items: peak memory of an import"));
                 self.report.extras.extend(memory::measure(size, &self.factories, self.folder)?);
+            }
+        }
+        if self.options.claims && self.options.wants("json-file") {
+            for &size in self.options.sizes.iter().filter(|size| **size <= USUAL) {
+                self.progress.set_message(format!("{size} items: a JSON file as a store"));
+                self.report.extras.extend(json_file::measure(size, &self.factories, self.folder)?);
             }
         }
         Ok(())

@@ -13,6 +13,7 @@ fn known() -> Vec<Box<dyn Factory>> {
     vec![
         Box::new(spinney::Spinney::memory()),
         Box::new(spinney::Spinney::lmdb()),
+        Box::new(spinney::Spinney::json()),
         Box::new(file::File),
         Box::new(sqlite::Sqlite),
     ]
@@ -68,7 +69,7 @@ mod tests {
         let refused = all(&names(&["file"]), &[]).err().expect("a peer is no backend");
         assert_eq!(
             refused.to_string(),
-            "`file` is no backend of this build; choose from: memory, lmdb"
+            "`file` is no backend of this build; choose from: memory, lmdb, json"
         );
     }
 }

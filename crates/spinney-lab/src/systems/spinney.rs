@@ -38,6 +38,7 @@ pub struct Spinney {
 enum Backend {
     Memory,
     Lmdb,
+    Json,
 }
 
 impl Spinney {
@@ -50,6 +51,11 @@ impl Spinney {
     pub fn lmdb() -> Spinney {
         Spinney { backend: Backend::Lmdb }
     }
+
+    /// Documents in memory with a journal, beside a JSON file in a folder.
+    pub fn json() -> Spinney {
+        Spinney { backend: Backend::Json }
+    }
 }
 
 impl Factory for Spinney {
@@ -57,6 +63,7 @@ impl Factory for Spinney {
         match self.backend {
             Backend::Memory => "memory",
             Backend::Lmdb => "lmdb",
+            Backend::Json => "json",
         }
     }
 
@@ -84,7 +91,7 @@ impl Factory for Spinney {
 
     fn lacks(&self, durability: Durability) -> Option<String> {
         match (self.backend, durability) {
-            (_, Durability::None) | (Backend::Lmdb, _) => None,
+            (_, Durability::None) | (Backend::Lmdb | Backend::Json, _) => None,
             (Backend::Memory, _) => Some("it lives in memory".to_owned()),
         }
     }
@@ -98,6 +105,7 @@ impl Factory for Spinney {
         let url = match self.backend {
             Backend::Memory => "memory:".to_owned(),
             Backend::Lmdb => format!("lmdb:{}", folder.display()),
+            Backend::Json => format!("json:{}", folder.join("store.json").display()),
         };
         let mut store = Store {
             store: OpenOptions::new().durability(level).open(&url)?,
