@@ -1,5 +1,5 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
-//! process|durable|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! process|durable|remove|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 
 use std::time::{Duration, Instant};
 
@@ -128,6 +128,20 @@ fn main() -> spinney::Result<()> {
                 store.write_with(level, |tx| tx.set(path, &value))?;
             }
         }
+        "remove" => {
+            let mut took = Vec::new();
+            for _ in 0..times {
+                import("/running")?;
+                store.wait_until_reclaimed();
+                store.sync()?;
+                let start = Instant::now();
+                store.write_with(Durability::Durable, |tx| tx.remove("/running/cont"))?;
+                took.push(start.elapsed());
+                store.wait_until_reclaimed();
+            }
+            took.sort_unstable();
+            println!("remove: median {:?}, least {:?}", took[took.len() / 2], took[0]);
+        }
         "sets" => {
             for _ in 0..times {
                 store.write(|tx| tx.set("/running/cont/lst", &Value::map()))?;
@@ -164,7 +178,7 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, sets, appends"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, remove, sets, appends"
         ),
     }
     let per = start.elapsed() / times;
