@@ -1,6 +1,6 @@
 //! LMDB as a backend: ordered, memory-mapped, several processes at once.
 //!
-//! A commit is appended to a [`journal`](crate::journal) and staged in an
+//! A commit is appended to a [`journal`] and staged in an
 //! [`Overlay`](spinney_core::overlay::Overlay) over the engine; a sync of the journal makes it
 //! durable. When the journal is long, or nobody commits for a second, it is folded into the engine in
 //! one durable transaction. The engine's own no-sync flags are never used: they can damage the file
