@@ -4,6 +4,8 @@
 //! it have made. It is normalised (at most one operation a node, none without effect) and
 //! invertible. Large containers are held by reference until [`Diff::expand`] takes them in.
 
+mod steps;
+
 use std::sync::Arc;
 
 use crate::backend::TreeId;
@@ -12,19 +14,7 @@ use crate::key::{EncodedKey, Key};
 use crate::path::Path;
 use crate::varint;
 
-/// One step of the way to a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The encoded key of a map member.
-    Key(EncodedKey),
-    /// An element of a list.
-    Element {
-        /// The id that it keeps when it moves.
-        id: u64,
-        /// Where it is when the operation applies.
-        position: u64,
-    },
-}
+pub use steps::{Step, Steps};
 
 /// What an operation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +29,7 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
     /// The way from the store's root.
-    pub path: Vec<Step>,
+    pub path: Steps,
     /// What changes.
     pub what: What,
     /// The tree that the ids in `old` and `new` belong to.
@@ -54,7 +44,7 @@ impl Op {
     /// The path for people: list elements by their position.
     pub fn pointer(&self) -> Path {
         let mut path = Path::root();
-        for step in &self.path {
+        for step in self.path.iter() {
             match step {
                 Step::Key(key) => path.push(&Key::decode(key).unwrap_or(Key::Text("?")).text()),
                 Step::Element { position, .. } => path.push(&position.to_string()),
@@ -132,6 +122,29 @@ impl Diff {
         self.ops.is_empty()
     }
 
+    /// Makes the paths begin some steps further down, below which all of them are.
+    pub fn begin_below(&mut self, steps: usize) {
+        if steps == 0 {
+            return;
+        }
+        // Operations on one container come together.
+        let mut known: Option<[Arc<[Step]>; 2]> = None;
+        for op in &mut self.ops {
+            let Some(last) = op.path.last().filter(|_| op.path.len() > steps) else {
+                op.path = Steps::default();
+                continue;
+            };
+            let whole = op.path.container();
+            let stripped = match &known {
+                Some([known, stripped]) if Arc::ptr_eq(known, whole) => Arc::clone(stripped),
+                _ => Arc::from(&whole[steps..]),
+            };
+            let path = Steps::below(&stripped, last.clone());
+            known = Some([Arc::clone(whole), stripped]);
+            op.path = path;
+        }
+    }
+
     /// The diff that undoes this one.
     pub fn invert(&self) -> Diff {
         let swap = |op: &Op| Op { old: op.new.clone(), new: op.old.clone(), ..op.clone() };
@@ -142,9 +155,9 @@ impl Diff {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 * self.ops.len());
         varint::write(self.ops.len() as u64, &mut out);
-        let mut previous: &[Step] = &[];
+        let mut previous = &Steps::default();
         for op in &self.ops {
-            let shared = op.path.iter().zip(previous).take_while(|(a, b)| a == b).count();
+            let shared = op.path.shared_len(previous);
             let flags = u8::from(op.old.is_some())
                 | u8::from(op.new.is_some()) << 1
                 | u8::from(op.what == What::Meta) << 2;
@@ -152,7 +165,7 @@ impl Diff {
             varint::write(u64::from(op.tree), &mut out);
             varint::write(shared as u64, &mut out);
             varint::write((op.path.len() - shared) as u64, &mut out);
-            for step in &op.path[shared..] {
+            for step in op.path.iter().skip(shared) {
                 match step {
                     Step::Key(key) => varint::write_bytes(key, &mut out),
                     Step::Element { id, position } => {
@@ -185,20 +198,20 @@ impl Diff {
                 let tree = TreeId::try_from(varint::read(bytes, &mut at)?).ok()?;
                 let shared = usize::try_from(varint::read(bytes, &mut at)?).ok()?;
                 let rest = varint::read(bytes, &mut at)?;
-                let mut path = match ops.last() {
-                    Some(previous) => previous.path.get(..shared)?.to_vec(),
-                    None if shared == 0 => Vec::new(),
-                    None => return None,
-                };
-                for _ in 0..rest {
-                    path.push(match varint::read_bytes(bytes, &mut at)? {
-                        [] => {
-                            let id = varint::read(bytes, &mut at)?;
-                            Step::Element { id, position: varint::read(bytes, &mut at)? }
+                let previous = ops.last().map(|op| op.path.clone()).unwrap_or_default();
+                let path = match rest {
+                    1 if shared == previous.container().len() => {
+                        Steps::below(previous.container(), read_step(bytes, &mut at)?)
+                    }
+                    _ if shared > previous.len() => return None,
+                    _ => {
+                        let mut path: Vec<Step> = previous.iter().take(shared).cloned().collect();
+                        for _ in 0..rest {
+                            path.push(read_step(bytes, &mut at)?);
                         }
-                        key => Step::Key(EncodedKey::from_slice(key)),
-                    });
-                }
+                        path.into()
+                    }
+                };
                 let mut side = |present: bool| match present {
                     false => Some(None),
                     true => Some(Some(varint::read_bytes(bytes, &mut at)?.into())),
@@ -213,6 +226,16 @@ impl Diff {
     }
 }
 
+fn read_step(bytes: &[u8], at: &mut usize) -> Option<Step> {
+    Some(match varint::read_bytes(bytes, at)? {
+        [] => {
+            let id = varint::read(bytes, at)?;
+            Step::Element { id, position: varint::read(bytes, at)? }
+        }
+        key => Step::Key(EncodedKey::from_slice(key)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,7 +244,7 @@ mod tests {
     fn encoding_and_inversion_round_trip() {
         let key = |text: &str| Step::Key(Key::new(text).encoded());
         let op = |path: Vec<Step>, old: Option<&[u8]>, new: Option<&[u8]>| Op {
-            path,
+            path: path.into(),
             what: What::Node,
             tree: 7,
             old: old.map(Into::into),

@@ -286,9 +286,7 @@ impl Store {
                 committed => committed?,
             };
             drop(guard);
-            for op in &mut commit.diff.ops {
-                op.path.drain(..base_len);
-            }
+            commit.diff.begin_below(base_len);
             if !commit.diff.is_empty() {
                 match durability {
                     Durability::Durable => shared.backend.sync(commit.revision)?,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::backend::{self, Outcome, Revision, TreeId};
-use crate::diff::{Delta, Diff, MemberChange, MemberDelta, Op, Step, What};
+use crate::diff::{Delta, Diff, MemberChange, MemberDelta, Op, Step, Steps, What};
 use crate::edit::{Body, Edit, encode_list, encode_map};
 use crate::error::{Error, Result};
 use crate::reclaim::references;
@@ -107,17 +107,19 @@ impl Transaction<'_> {
         }
         let mut diff = Diff::default();
         let mut path: Vec<Step> = Vec::with_capacity(8);
+        // What leads to the container whose members come next.
+        let mut container: Option<Arc<[Step]>> = None;
         let mut stack = Vec::with_capacity(8);
         stack.push(Next::Enter(0));
         while let Some(next) = stack.pop() {
-            let op = |step: Option<Step>, what, tree, old, new| {
-                let mut whole = Vec::with_capacity(path.len() + 1);
-                whole.extend(path.iter().cloned().chain(step));
-                Op { path: whole, what, tree, old, new }
+            let mut op = |step, what, tree, old, new| {
+                let container = container.get_or_insert_with(|| Arc::from(&path[..]));
+                Op { path: Steps::below(container, step), what, tree, old, new }
             };
             match next {
                 Next::Leave => {
                     path.pop();
+                    container = None;
                 }
                 Next::Enter(node) => {
                     let work = &mut self.edits.nodes[node];
@@ -126,11 +128,11 @@ impl Transaction<'_> {
                     let Delta { members, taken, put } = std::mem::take(&mut work.delta);
                     for taken in taken {
                         let step = Step::Element { id: taken.id, position: taken.position };
-                        diff.ops.push(op(Some(step), What::Node, tree, Some(taken.value), None));
+                        diff.ops.push(op(step, What::Node, tree, Some(taken.value), None));
                     }
                     for put in put {
                         let step = Step::Element { id: put.id, position: put.position };
-                        diff.ops.push(op(Some(step), What::Node, tree, None, Some(put.value)));
+                        diff.ops.push(op(step, What::Node, tree, None, Some(put.value)));
                     }
                     for member in members.into_iter().rev() {
                         let tree = if list { tree } else { member.tree };
@@ -139,14 +141,15 @@ impl Transaction<'_> {
                 }
                 Next::Change(member, tree) => match member.change {
                     MemberChange::Node { old, new } => {
-                        diff.ops.push(op(Some(member.step), What::Node, tree, old, new));
+                        diff.ops.push(op(member.step, What::Node, tree, old, new));
                     }
                     MemberChange::Below { node, meta } => {
                         if let Some((old, new)) = meta {
-                            let step = Some(member.step.clone());
+                            let step = member.step.clone();
                             diff.ops.push(op(step, What::Meta, tree, Some(old), Some(new)));
                         }
                         path.push(member.step);
+                        container = None;
                         stack.push(Next::Leave);
                         stack.push(Next::Enter(node));
                     }
