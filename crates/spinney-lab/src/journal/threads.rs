@@ -21,14 +21,17 @@ pub fn measure(bench: &Bench<'_>) -> Result<Found> {
     let store = stores::filled(bench.folder, Durability::Durable, Limits::DEFAULT, items)?;
     let mut writers: Vec<Writer> =
         stores::spread(THREADS, items).map(|path| Writer { path, commits: 0 }).collect();
-    let (mut alone, mut together) = (Vec::new(), Vec::new());
+    let (mut alone, mut together, mut shared) = (Vec::new(), Vec::new(), Vec::new());
     // The first round warms up.
     for round in 0..=ROUNDS {
         let one = turn(&store, &mut writers[..1], TURN)?;
+        let before = counts(&store)?;
         let all = turn(&store, &mut writers, TURN)?;
+        let after = counts(&store)?;
         if round > 0 {
             alone.push(one);
             together.push(all);
+            shared.push((after[0] - before[0]) / (after[1] - before[1]).max(1.0));
         }
     }
     for writer in &writers {
@@ -41,7 +44,19 @@ pub fn measure(bench: &Bench<'_>) -> Result<Found> {
     let promise = format!("durable commits a second: {THREADS} threads against one");
     let claim = Claim::ratio(promise, "lmdb", Some(items), parts, Unit::Microseconds)
         .bounded(Side::AtLeast, 4.0);
-    Ok(Found { claims: vec![claim], ..Found::default() })
+    let shared = median(&shared).unwrap_or_default();
+    let fact = format!("{THREADS} threads: {shared:.1} commits shared a sync");
+    Ok(Found { claims: vec![claim], facts: vec![fact] })
+}
+
+/// Commits and syncs since the store was opened.
+fn counts(store: &Store) -> Result<[f64; 2]> {
+    let stats = store.stats()?;
+    let fact = |name: &str| {
+        let found = stats.iter().find(|(found, _)| found == name);
+        found.and_then(|(_, value)| value.parse().ok()).unwrap_or_default()
+    };
+    Ok(["commits", "syncs"].map(fact))
 }
 
 struct Writer {

@@ -1,6 +1,7 @@
 //! One sync for all who wait for one.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 
 use spinney_core::{Error, Result};
 
@@ -10,7 +11,6 @@ use super::{Position, Segments};
 #[derive(Default)]
 pub struct Group {
     state: Mutex<State>,
-    synced: Condvar,
 }
 
 #[derive(Default)]
@@ -18,6 +18,8 @@ struct State {
     /// Everything before it is durable.
     synced: Position,
     is_syncing: bool,
+    /// Who waits while another syncs, and until what is durable.
+    waiting: Vec<(Position, Thread)>,
     syncs: u64,
     failure: Option<Error>,
 }
@@ -36,9 +38,10 @@ impl Group {
     /// Learns that everything before a position is durable, by another's sync or a checkpoint.
     pub fn advance(&self, synced: Position) {
         let mut state = self.state();
-        state.synced = state.synced.max(synced);
-        drop(state);
-        self.synced.notify_all();
+        if state.synced < synced {
+            state.synced = synced;
+            state.wake();
+        }
     }
 
     /// Why nothing more can be promised, after a sync has failed.
@@ -67,7 +70,14 @@ impl Group {
                 return Err(failure.clone());
             }
             if state.is_syncing {
-                state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let this = thread::current();
+                let id = this.id();
+                state.waiting.push((position, this));
+                drop(state);
+                thread::park();
+                state = self.state();
+                // It may have woken by itself.
+                state.waiting.retain(|(_, waiting)| waiting.id() != id);
                 continue;
             }
             state.is_syncing = true;
@@ -82,12 +92,29 @@ impl Group {
                 Ok(()) => state.synced = state.synced.max(written),
                 Err(error) => state.failure = Some(error),
             }
-            self.synced.notify_all();
+            state.wake();
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Wakes who need wait no longer, and of the others one to sync, unless one does: to wake all of
+    /// them only to wait again costs as much as their commits.
+    fn wake(&mut self) {
+        let (synced, all) = (self.synced, self.failure.is_some());
+        let mut needs_leader = !self.is_syncing;
+        self.waiting.retain(|(position, thread)| {
+            let is_done = all || *position <= synced;
+            let wakes = is_done || std::mem::take(&mut needs_leader);
+            if wakes {
+                thread.unpark();
+            }
+            !wakes
+        });
     }
 }
 
