@@ -931,3 +931,32 @@ fn snapshots_that_keep_too_much_are_refused() {
     drop(asked);
     assert!(child.wait().expect("wait").success());
 }
+
+/// The locks on the table of readers tell other processes that this one lives: without them its
+/// snapshots are taken for those of a dead one.
+#[test]
+fn stats_and_folds_keep_the_locks_on_the_table_of_readers() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    let store = spinney::open(&format!("lmdb:{}", dir.display())).expect("opens");
+    let inode = fs::metadata(dir.join("lock.mdb")).expect("the table").ino();
+    let holds_lock = || {
+        let locks = fs::read_to_string("/proc/locks").expect("the system's locks");
+        let (process, file) = (std::process::id().to_string(), format!(":{inode}"));
+        locks.lines().filter(|line| line.contains("POSIX")).any(|line| {
+            let mut words = line.split_whitespace();
+            words.by_ref().nth(4) == Some(&process)
+                && words.next().is_some_and(|at| at.ends_with(&file))
+        })
+    };
+    assert!(holds_lock(), "after opening");
+    store.write(|tx| tx.set("/a", &1.into())).expect("writes");
+    let snapshot = store.read().expect("reads");
+    store.write(|tx| tx.set("/a", &2.into())).expect("writes");
+    store.checkpoint().expect("folds");
+    assert!(holds_lock(), "after a fold beside a snapshot");
+    store.stats().expect("stats");
+    assert!(holds_lock(), "after `stats`");
+    drop(snapshot);
+}

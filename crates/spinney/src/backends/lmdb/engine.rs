@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::Bound;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use heed::types::Bytes;
@@ -66,6 +67,8 @@ pub struct Engine {
     records: Database<'static, Bytes, Bytes>,
     file: PathBuf,
     page_len: u64,
+    /// LMDB's own descriptor of the table of readers, for as long as the environment is open.
+    table: Option<RawFd>,
 }
 
 /// Facts about an open environment.
@@ -107,7 +110,8 @@ impl Engine {
             .unwrap_commit()
             .ok_or_else(|| Error::corrupted(format!("`{}` has no database", file.display())))?;
         let page_len = u64::from(env.unnamed_database_stat().page_size);
-        let engine = Engine { env, records, file, page_len };
+        let table = descriptor_of(&dir.join(LOCK_FILE));
+        let engine = Engine { env, records, file, page_len, table };
         if access == Access::ReadWrite {
             engine.clear_dead_readers()?;
         }
@@ -195,9 +199,12 @@ impl Engine {
     pub fn pinned(&self) -> Result<Pinned> {
         let newest = self.snapshot(())?;
         let transaction = newest.transaction() as u64;
-        let table = self.file.with_file_name(LOCK_FILE);
-        let readers =
-            readers::read(&table).map_err(|error| io_error("cannot read", &table, error))?;
+        let Some(table) = self.table else { return Ok(Pinned::default()) };
+        // SAFETY: LMDB closes it with the environment, which `self` keeps open.
+        let table = unsafe { BorrowedFd::borrow_raw(table) };
+        let readers = readers::read(table).map_err(|error| {
+            io_error("cannot read", &self.file.with_file_name(LOCK_FILE), error)
+        })?;
         if readers.iter().all(|reader| reader.transaction >= transaction) {
             return Ok(Pinned::new(readers, Vec::new()));
         }
@@ -238,6 +245,17 @@ impl Engine {
 
 /// Reserves as much address space as the system gives, so that the file grows without anybody's
 /// doing while other processes have it open.
+/// The descriptor that this process already has of a file. Opening it anew and closing it would give
+/// up the locks by which LMDB knows that this process lives (`fcntl(2)`: closing any descriptor of a
+/// file releases all of the process's locks on it).
+fn descriptor_of(path: &Path) -> Option<RawFd> {
+    let path = path.canonicalize().ok()?;
+    let mut descriptors = std::fs::read_dir("/proc/self/fd").ok()?.filter_map(io::Result::ok);
+    let found = descriptors
+        .find(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path))?;
+    found.file_name().to_str()?.parse().ok()
+}
+
 fn open_env(dir: &Path, access: Access, readers_max: u32) -> heed::Result<Env<WithoutTls>> {
     let mut flags = EnvFlags::empty();
     if access == Access::ReadOnly {

@@ -5,10 +5,8 @@
 //! again when no slot names a state that has it. The layout is that of LMDB 0.9 on Linux with 64 bits
 //! (`mdb.c`: `MDB_txninfo`, `MDB_reader`). This module only reads.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::fd::BorrowedFd;
 
 const MAGIC: u32 = 0xBEEF_C0DE;
 const LINE_LEN: usize = 64;
@@ -61,14 +59,11 @@ impl Pinned {
     }
 }
 
-/// The snapshots that are open, in no order; none where there is no table.
-pub fn read(table: &Path) -> io::Result<Vec<Reader>> {
-    let file = match File::open(table) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        opened => opened?,
-    };
-    let mut bytes = vec![0; file.metadata()?.len() as usize];
-    file.read_exact_at(&mut bytes, 0)?;
+/// The snapshots that are open, in no order.
+pub fn read(table: BorrowedFd<'_>) -> io::Result<Vec<Reader>> {
+    let mut bytes = vec![0; rustix::fs::fstat(table)?.st_size as usize];
+    let len = rustix::io::pread(table, &mut bytes, 0)?;
+    bytes.truncate(len);
     let u32_at = |at: usize| {
         bytes.get(at..at + 4).map(|b| u32::from_ne_bytes(b.try_into().expect("4 bytes")))
     };

@@ -53,10 +53,8 @@ const COMMITS: usize = 3;
 const SYNCS: usize = 4;
 /// The engine's transaction before which states are not to be read any more.
 const FIRST_READABLE: usize = 5;
-/// How many wait for the writers' lock, or died while they did.
-const WAITING: usize = 6;
 /// From here on, in turns: a transaction of the engine, and when it was, in seconds.
-const FOLDS: usize = 7;
+const FOLDS: usize = 6;
 const FOLDS_MAX: usize = 200;
 
 /// The shared numbers, and whether this process is alone and must set them.
@@ -162,11 +160,6 @@ impl Shared {
     /// Tells the others that the journal is synced up to `end`.
     pub fn advance_synced(&self, end: Position) {
         self.words()[SYNCED].fetch_max(end.pack(), Ordering::AcqRel);
-    }
-
-    /// How many wait for the writers' lock: 0 only when nobody does.
-    pub fn waiting(&self) -> &AtomicU64 {
-        &self.words()[WAITING]
     }
 
     /// Counts a commit, of whichever process.

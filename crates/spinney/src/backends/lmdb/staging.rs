@@ -176,15 +176,11 @@ impl Store {
         if turnstile.is_owed() {
             self.write()?;
         }
-        Ok(StoreGuard { _hold: self.hold()?, _serialised: serialised })
-    }
-
-    fn hold(&self) -> Result<Hold> {
-        self.turnstile()?.hold(self.shared.waiting())
+        Ok(StoreGuard { _hold: turnstile.hold()?, _serialised: serialised })
     }
 
     pub fn commit(self: &Arc<Self>, batch: &Batch) -> Result<Outcome> {
-        let hold = self.hold()?;
+        let hold = self.turnstile()?.hold()?;
         let committing = lock(&self.committing);
         self.refuse_after_failure()?;
         let current = self.snapshot()?;
@@ -320,7 +316,7 @@ impl Store {
 
     /// Folds the whole journal into the engine.
     pub fn checkpoint(self: &Arc<Self>) -> Result<()> {
-        let _hold = self.hold()?;
+        let _hold = self.turnstile()?.hold()?;
         let _committing = lock(&self.committing);
         self.refuse_after_failure()?;
         let mut tail = self.tail();

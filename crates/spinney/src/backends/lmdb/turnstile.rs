@@ -1,13 +1,11 @@
 //! The writer's lock between processes, taken through a turnstile so that none of them starves.
 //!
 //! A process first takes the queue's lock, then the writer's, then gives the queue's back: who
-//! waits for the writer holds the queue, and who releases the writer must queue again. While nobody
-//! waits, which a number that all processes share tells, the writer's lock alone is taken. The locks
+//! waits for the writer holds the queue, and who releases the writer must queue again. The locks
 //! are advisory (`flock`) and the system releases them when a process dies.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,13 +42,11 @@ impl Turnstile {
         }))
     }
 
-    /// Waits until this process has the lock, and keeps it while the answer lives. `waiting` counts
-    /// those that wait, in all processes; too many in it do no harm.
-    pub fn hold(self: &Arc<Self>, waiting: &AtomicU64) -> Result<Hold> {
+    /// Waits until this process has the lock, and keeps it while the answer lives.
+    pub fn hold(self: &Arc<Self>) -> Result<Hold> {
         let mut holds = self.holds();
         if holds.count == 0 {
-            self.take(waiting)
-                .map_err(|error| io_error("cannot lock", Path::new(WRITER_LOCK), error))?;
+            self.take().map_err(|error| io_error("cannot lock", Path::new(WRITER_LOCK), error))?;
             holds.since = Instant::now();
         }
         holds.count += 1;
@@ -73,18 +69,11 @@ impl Turnstile {
         }
     }
 
-    fn take(&self, waiting: &AtomicU64) -> std::io::Result<()> {
-        if waiting.load(Ordering::Relaxed) == 0 && self.writer.try_lock().is_ok() {
-            return Ok(());
-        }
-        waiting.fetch_add(1, Ordering::Relaxed);
-        let queued = self.queue.lock().and_then(|()| {
-            let taken = self.writer.lock();
-            self.queue.unlock()?;
-            taken
-        });
-        waiting.fetch_sub(1, Ordering::Relaxed);
-        queued
+    fn take(&self) -> std::io::Result<()> {
+        self.queue.lock()?;
+        let taken = self.writer.lock();
+        self.queue.unlock()?;
+        taken
     }
 
     fn holds(&self) -> MutexGuard<'_, Holds> {
