@@ -261,6 +261,10 @@ mod tests {
         assert_eq!(Diff::decode(&diff.encode()).expect("reads"), diff);
         assert_eq!(diff.invert().invert(), diff);
         assert_eq!(&*diff.ops[2].pointer(), "/a/300/10");
+        let mut root = Diff { ops: vec![op(vec![key("a")], Some(b"x"), Some(b"y"))] };
+        root.begin_below(1);
+        assert_eq!(root.ops[0].path, Steps::default());
+        assert_eq!(Diff::decode(&root.encode()).expect("reads"), root);
         let encoded = diff.encode();
         for len in 0..encoded.len() {
             assert!(Diff::decode(&encoded[..len]).is_err());

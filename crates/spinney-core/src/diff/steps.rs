@@ -60,7 +60,8 @@ impl Steps {
     /// How many steps two ways begin with that are the same.
     pub fn shared_len(&self, other: &Steps) -> usize {
         if Arc::ptr_eq(&self.container, &other.container) {
-            return self.container.len() + usize::from(self.last == other.last);
+            let is_same = self.last.is_some() && self.last == other.last;
+            return self.container.len() + usize::from(is_same);
         }
         self.iter().zip(other.iter()).take_while(|(a, b)| a == b).count()
     }
