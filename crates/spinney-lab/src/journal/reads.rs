@@ -28,7 +28,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Found> {
     let folded = committed(bench, "folded")?;
     folded.checkpoint()?;
     let tail = committed(bench, "tail")?;
-    let staged = fact(&tail, "staged records")?;
+    let staged = stores::fact(&tail, "staged records")?;
     if folded.read()?.get("/running")? != tail.read()?.get("/running")? {
         return Err(wrong("what was committed to both stores differs"));
     }
@@ -117,13 +117,4 @@ fn read_leaves(store: &Store, items: usize, random: &mut fastrand::Rng) -> Resul
         }
     }
     Ok(begin.elapsed().as_secs_f64() * 1e6 / LEAVES as f64)
-}
-
-fn fact(store: &Store, name: &str) -> Result<String> {
-    let stats = store.stats()?;
-    Ok(stats
-        .into_iter()
-        .find(|(found, _)| found == name)
-        .map(|(_, value)| value)
-        .unwrap_or_default())
 }

@@ -58,3 +58,9 @@ pub fn number(value: Option<Value>) -> u64 {
 pub fn spread(count: usize, items: usize) -> impl Iterator<Item = String> {
     (0..count).map(move |at| leaf_path(at * items / count))
 }
+
+/// A fact of `stats`; empty where there is none of that name.
+pub fn fact(store: &Store, name: &str) -> Result<String> {
+    let found = store.stats()?.into_iter().find(|(found, _)| found == name);
+    Ok(found.map(|(_, value)| value).unwrap_or_default())
+}

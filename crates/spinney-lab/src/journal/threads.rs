@@ -51,12 +51,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Found> {
 
 /// Commits and syncs since the store was opened.
 fn counts(store: &Store) -> Result<[f64; 2]> {
-    let stats = store.stats()?;
-    let fact = |name: &str| {
-        let found = stats.iter().find(|(found, _)| found == name);
-        found.and_then(|(_, value)| value.parse().ok()).unwrap_or_default()
-    };
-    Ok(["commits", "syncs"].map(fact))
+    let number = |name: &str| Ok(stores::fact(store, name)?.parse().unwrap_or_default());
+    Ok([number("commits")?, number("syncs")?])
 }
 
 struct Writer {
