@@ -1,7 +1,9 @@
 //! The tree as a plain value in memory, and random histories that a store must follow step by step.
 
+use std::collections::VecDeque;
+
 use fastrand::Rng;
-use spinney_core::backend::Backend;
+use spinney_core::backend::{Backend, Revision};
 use spinney_core::build::Builder;
 use spinney_core::diff::Diff;
 use spinney_core::transaction::Transaction;
@@ -9,7 +11,7 @@ use spinney_core::value::ValueBuilder;
 use spinney_core::view::View;
 use spinney_core::{ErrorKind, Map, Number, Path, Result, Value};
 
-use spinney_core::check::check;
+use spinney_core::check::{check, check_snapshot};
 
 /// How long and how wild a history is.
 #[derive(Clone, Debug)]
@@ -31,8 +33,13 @@ pub struct History {
 /// # Panics
 /// When they differ, naming the seed.
 pub fn run(backend: &dyn Backend, history: &History) {
-    let mut state =
-        State { rng: Rng::with_seed(history.seed), model: Value::map(), history, other: None };
+    let mut state = State {
+        rng: Rng::with_seed(history.seed),
+        model: Value::map(),
+        history,
+        other: None,
+        past: VecDeque::new(),
+    };
     let mirror = spinney_core::Memory::new();
     if history.diffs {
         state.other = Some(&mirror);
@@ -46,8 +53,13 @@ pub fn run(backend: &dyn Backend, history: &History) {
         commits += 1;
         if commits.is_multiple_of(16) || done >= history.operations {
             state.compare(backend, done);
+            state.look_back(backend);
         }
-        if commits.is_multiple_of(64) || done >= history.operations {
+        let is_done = done >= history.operations;
+        if commits.is_multiple_of(64) || is_done {
+            if is_done {
+                spinney_core::history::trim(backend, Revision::MAX).expect("forgets");
+            }
             while spinney_core::reclaim::step(backend, &trees(backend)).expect("reclaims") > 0 {}
             let report = check(backend).expect("the store can be read");
             assert!(
@@ -67,7 +79,10 @@ pub fn trees(backend: &dyn Backend) -> Vec<u32> {
 /// The whole store as a value.
 pub fn load(backend: &dyn Backend) -> Result<Value> {
     let snapshot = backend.snapshot()?;
-    let view = View { snapshot: &*snapshot, key_len_max: backend.capabilities().key_len_max };
+    load_view(View { snapshot: &*snapshot, key_len_max: backend.capabilities().key_len_max })
+}
+
+fn load_view(view: View<'_>) -> Result<Value> {
     let mut builder = ValueBuilder::default();
     view.walk(&view.root()?, &mut builder)?;
     Ok(builder.finish().expect("the walk is one value"))
@@ -78,9 +93,30 @@ struct State<'h> {
     model: Value,
     history: &'h History,
     other: Option<&'h dyn Backend>,
+    /// Some of the last revisions, with what the store held.
+    past: VecDeque<(Revision, Value)>,
 }
 
+/// Revisions that the log of a history keeps.
+const REVISIONS_MAX: u64 = 40;
+
 impl State<'_> {
+    /// Reads one of the last states again, in full.
+    fn look_back(&mut self, backend: &dyn Backend) {
+        let Some((revision, expected)) = self.rng.choice(self.past.iter()) else { return };
+        let seed = self.history.seed;
+        let old = backend
+            .snapshot()
+            .and_then(|newest| spinney_core::history::at(newest, *revision))
+            .unwrap_or_else(|error| panic!("seed {seed}: revision {revision}: {error}"));
+        let view = View { snapshot: &old, key_len_max: backend.capabilities().key_len_max };
+        let found = load_view(view).expect("the old state reads");
+        let difference = difference(&found, expected);
+        assert!(found == *expected, "seed {seed}: revision {revision} differs: {difference}");
+        let report = check_snapshot(view).expect("the old state can be read");
+        assert!(report.damaged.is_empty(), "seed {seed}: revision {revision}: {report:?}");
+    }
+
     fn transaction(&mut self, backend: &dyn Backend) -> Result<usize> {
         let guard = backend.write_guard(0)?;
         let before = backend.snapshot()?;
@@ -98,7 +134,12 @@ impl State<'_> {
             self.model = old_model;
             return Ok(count);
         }
+        transaction.set_revisions_max(REVISIONS_MAX);
         let committed = transaction.commit(u128::from(self.rng.u64(..)))?;
+        self.past.retain(|(revision, _)| revision + REVISIONS_MAX > committed.revision);
+        if self.rng.u8(..) < 64 {
+            self.past.push_back((committed.revision, self.model.clone()));
+        }
         drop(guard);
         backend.sync(committed.revision)?;
         if let Some(other) = self.other {

@@ -129,11 +129,12 @@ impl Subject {
         self.store.read().and_then(|snapshot| snapshot.count(path)).expect("it counts")
     }
 
-    /// Reclaims everything and checks that the store is sound and nothing is left over.
+    /// Forgets all history, reclaims everything and checks that the store is sound and nothing is left over.
     ///
     /// # Panics
     /// When it is not so.
     pub fn check(&self) -> Report {
+        self.store.forget_before(Revision::MAX).expect("it forgets");
         self.store.wait_until_reclaimed();
         self.store.reclaim().expect("it reclaims");
         let report = self.store.read().and_then(|snapshot| snapshot.check()).expect("it reads");

@@ -9,10 +9,10 @@ use spinney::formats::{Fidelity, JsonWriter, Layout};
 use spinney::{ErrorKind, Existing, Result, Transaction, Value};
 use spinney_conformance::fault::{Fault, Operation, Plan};
 use spinney_conformance::{folder, timed};
-use spinney_core::backend::Backend;
+use spinney_core::backend::{Backend, Revision};
 use spinney_core::check::check;
 use spinney_core::view::View;
-use spinney_core::{Container, Memory, Scalar, Text, Visitor, reclaim};
+use spinney_core::{Container, Memory, Scalar, Text, Visitor, history, reclaim};
 
 /// One step of a history: an edit that is committed and synced.
 type Step = fn(&mut Transaction<'_>) -> Result<()>;
@@ -61,6 +61,7 @@ fn write(backend: &dyn Backend, step: Step) -> Result<()> {
 }
 
 fn reclaim_all(backend: &dyn Backend) -> Result<()> {
+    history::trim(backend, Revision::MAX)?;
     let trees = spinney_core::check::trees(&*backend.snapshot()?)?;
     while reclaim::step(backend, &trees)? > 0 {}
     Ok(())

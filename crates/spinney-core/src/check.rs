@@ -6,6 +6,7 @@ use std::ops::Bound;
 use crate::backend::{Backend, Direction, Snapshot, TreeId};
 use crate::counts::CountTree;
 use crate::error::{Error, ErrorKind, Result};
+use crate::history::History;
 use crate::key::Key;
 use crate::layout::{PREFIX_LEN, RecordKind, head_key, prefix};
 use crate::node::{self, Node};
@@ -29,6 +30,8 @@ pub struct Report {
     pub orphans: u64,
     /// Entries of the reclaim queue.
     pub queued: u64,
+    /// Commits in the change log.
+    pub logged: u64,
 }
 
 impl Report {
@@ -79,6 +82,10 @@ pub fn check_snapshot(view: View<'_>) -> Result<Report> {
     match view.root() {
         Ok(root) => checker.walk(root),
         Err(error) => checker.report.damaged.push((Path::root(), error)),
+    }
+    match History::of(snapshot).check() {
+        Ok(logged) => checker.report.logged = logged,
+        Err(error) => checker.damage(&Path::root(), error),
     }
     let building = Head::load(snapshot, 0).ok().flatten().unwrap_or_default().building;
     for tree in trees(snapshot)? {

@@ -154,7 +154,13 @@ impl Diff {
     /// The encoded form that batches carry and the change log keeps: see `docs/format.md`.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 * self.ops.len());
-        varint::write(self.ops.len() as u64, &mut out);
+        self.encode_into(&mut out);
+        out
+    }
+
+    /// As [`Diff::encode`], behind what `out` has.
+    pub fn encode_into(&self, out: &mut Vec<u8>) {
+        varint::write(self.ops.len() as u64, out);
         let mut previous = &Steps::default();
         for op in &self.ops {
             let shared = op.path.shared_len(previous);
@@ -162,25 +168,24 @@ impl Diff {
                 | u8::from(op.new.is_some()) << 1
                 | u8::from(op.what == What::Meta) << 2;
             out.push(flags);
-            varint::write(u64::from(op.tree), &mut out);
-            varint::write(shared as u64, &mut out);
-            varint::write((op.path.len() - shared) as u64, &mut out);
+            varint::write(u64::from(op.tree), out);
+            varint::write(shared as u64, out);
+            varint::write((op.path.len() - shared) as u64, out);
             for step in op.path.iter().skip(shared) {
                 match step {
-                    Step::Key(key) => varint::write_bytes(key, &mut out),
+                    Step::Key(key) => varint::write_bytes(key, out),
                     Step::Element { id, position } => {
-                        varint::write(0, &mut out);
-                        varint::write(*id, &mut out);
-                        varint::write(*position, &mut out);
+                        varint::write(0, out);
+                        varint::write(*id, out);
+                        varint::write(*position, out);
                     }
                 }
             }
             for side in [&op.old, &op.new].into_iter().flatten() {
-                varint::write_bytes(side, &mut out);
+                varint::write_bytes(side, out);
             }
             previous = &op.path;
         }
-        out
     }
 
     /// Reads the encoded form.

@@ -19,8 +19,16 @@ pub enum RecordKind {
     Chunk = 3,
     /// A container or chunk sequence that waits to be reclaimed.
     Reclaim = 4,
-    /// The diff of a commit.
+    /// What a commit changed, and how to undo it.
     Log = 5,
+    /// What is derived from a tree: entries of indexes and of constraints.
+    Derived = 6,
+}
+
+impl RecordKind {
+    /// The kinds, as the fifth byte of keys, of what containers and long values consist of.
+    pub const CONTENT: [u8; 3] =
+        [RecordKind::Page as u8, RecordKind::Count as u8, RecordKind::Chunk as u8];
 }
 
 /// Bytes before the separator: tree, kind and id.
@@ -34,6 +42,19 @@ pub fn prefix(tree: TreeId, kind: RecordKind, id: u64) -> [u8; PREFIX_LEN] {
     key[4] = kind as u8;
     key[5..].copy_from_slice(&id.to_be_bytes());
     key
+}
+
+/// The key of a record of derived state: the id is its owner's, and its own key follows.
+pub fn derived_key(tree: TreeId, owner: u64, key: &[u8]) -> Vec<u8> {
+    [&prefix(tree, RecordKind::Derived, owner), key].concat()
+}
+
+/// The tree, the kind and the id in the key of a record.
+#[inline]
+pub fn split_prefix(key: &[u8]) -> Option<(TreeId, u8, u64)> {
+    let head = key.first_chunk::<PREFIX_LEN>()?;
+    let id = u64::from_be_bytes(*head.last_chunk()?);
+    Some((TreeId::from_be_bytes(*head.first_chunk()?), head[4], id))
 }
 
 /// The key of the record that holds a tree's revision in its first eight bytes.

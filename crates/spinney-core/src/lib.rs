@@ -7,6 +7,7 @@
 
 pub mod backend;
 pub mod build;
+pub mod byte_diff;
 pub mod check;
 pub mod counts;
 pub mod diff;
@@ -14,6 +15,7 @@ pub mod edit;
 pub mod error;
 pub mod expand;
 pub mod fill;
+pub mod history;
 pub mod inline;
 pub mod key;
 pub mod layout;

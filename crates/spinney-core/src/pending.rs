@@ -9,14 +9,16 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, Batch, Change, Outcome, Revision, Snapshot, TreeId};
 use crate::error::{Error, Result};
-use crate::layout::{PREFIX_LEN, RecordKind, head_key, prefix};
+use crate::history::{self, Undo, log_key};
+use crate::layout::{self, PREFIX_LEN, RecordKind, derived_key, head_key, prefix};
 use crate::node;
 use crate::overlay::{Layered, Overlay};
 use crate::page::Page;
 use crate::part::Part;
 use crate::reclaim;
-use crate::record::Head;
+use crate::record::{Head, SEAL_LEN, seal};
 use crate::separator::{self, Separator};
+use crate::transaction::Derived;
 use crate::view::{PageRecord, View};
 use crate::visit::Container;
 
@@ -174,6 +176,36 @@ impl<'b> Pending<'b> {
         View { snapshot: &self.layered, key_len_max: self.sizes.key_len_max }
     }
 
+    /// The nodes of the state that the transaction reads.
+    pub fn view_before(&self) -> View<'_> {
+        View { snapshot: &**self.layered.base(), key_len_max: self.sizes.key_len_max }
+    }
+
+    /// Makes the heads of the trees part of what [`Pending::view`] shows.
+    pub fn stage_heads(&mut self) {
+        for open in &self.heads {
+            let record = open.head.encode(open.tree);
+            self.layered.overlay_mut().stage(head_key(open.tree)[..].into(), Some(record.into()));
+        }
+    }
+
+    /// Sets and removes records of derived state.
+    ///
+    pub fn put_derived(&mut self, derived: Vec<Derived>) {
+        for Derived { tree, owner, key, content } in derived {
+            let key = derived_key(tree, owner, &key);
+            match content {
+                None => self.delete(&key),
+                Some(content) => {
+                    let mut record = vec![0; SEAL_LEN];
+                    record.extend_from_slice(&content);
+                    seal(&key, &mut record);
+                    self.put(&key, &record);
+                }
+            }
+        }
+    }
+
     /// The records of the state with the pending ones.
     pub fn snapshot(&self) -> &dyn Snapshot {
         &self.layered
@@ -313,7 +345,8 @@ impl<'b> Pending<'b> {
         {
             changes.push(Change::Put(head_key(*tree).into(), head.encode(*tree).into()));
         }
-        changes.extend(overlay.into_changes().map(|(key, staged)| match staged {
+        let staged = overlay.into_changes().filter(|(key, _)| layout::head_tree(key).is_none());
+        changes.extend(staged.map(|(key, staged)| match staged {
             Some(record) => Change::Put(key, record),
             None => Change::Delete(key),
         }));
@@ -354,7 +387,7 @@ impl<'b> Pending<'b> {
         }
         for (tree, first) in building {
             let what = reclaim::What::Ids { end: self.head(tree)?.next_id };
-            self.reclaim(&reclaim::Item { tree, id: first, what, except: Vec::new() });
+            self.reclaim(&reclaim::Item { tree, id: first, what, except: Vec::new(), removed: 0 });
         }
         let changes = self.take_changes(&[0]);
         let batch = Batch { revision: self.base, changes, ..Batch::default() };
@@ -375,16 +408,39 @@ impl<'b> Pending<'b> {
         self.put(&item.key(), &item.encode());
     }
 
-    /// Stores the encoded diff of a revision and trims the log, some revisions at a time, to `keep`
-    /// and at most 15 more.
-    pub fn log(&mut self, revision: Revision, diff: Arc<[u8]>, keep: u64) {
-        let key = |revision| crate::layout::prefix(0, RecordKind::Log, revision);
-        self.put_shared(&key(revision), diff);
+    /// Logs the entry of a revision, with what its records were before, and trims the log, some
+    /// revisions at a time, to `keep` and at most 15 more.
+    ///
+    /// # Errors
+    /// Those of reading what the records were.
+    pub fn log(&mut self, revision: Revision, entry: &[u8], keep: u64) -> Result<()> {
+        let record = history::encode_record(revision, entry, &self.undo()?);
+        self.put_shared(&log_key(revision), record.into());
         if revision.is_multiple_of(LOG_TRIM_LEN) {
             let end = (revision + 1).saturating_sub(keep);
             for old in end.saturating_sub(LOG_TRIM_LEN).max(1)..end {
-                self.delete(&key(old));
+                self.delete(&log_key(old));
             }
         }
+        Ok(())
+    }
+
+    /// What the records were that the pending ones replace, as far as older states need them.
+    fn undo(&self) -> Result<Undo> {
+        let mut undo = Undo::default();
+        let before = self.layered.base();
+        for open in &self.heads {
+            // Reclaim may delete the head of a tree that is gone.
+            let key = head_key(open.tree);
+            undo.add_whole(&key, before.get(&key)?.as_deref());
+        }
+        for (key, after) in self.layered.overlay().iter() {
+            let Some((tree, kind, id)) = layout::split_prefix(key) else { continue };
+            let is_content = RecordKind::CONTENT.contains(&kind);
+            if is_content && !self.is_new(tree, id) {
+                undo.add(key, before.get(key)?.as_deref(), after.as_deref());
+            }
+        }
+        Ok(undo)
     }
 }

@@ -1,15 +1,17 @@
 //! Giving back what removed containers and long values held, in bounded steps.
 //!
-//! A queue entry names what is no longer referred to. Each step deletes some of its records and
-//! queues what they referred to, in one maintenance batch, so that a crash loses nothing and users
-//! never wait for it.
+//! A queue entry names what is no longer referred to, and the revision that removed it: it waits until
+//! that is trimmed from the log, because older states are still read by it. Each step deletes some
+//! of its records and queues what they referred to, in one maintenance batch, so that a crash loses
+//! nothing and users never wait for it.
 
 use std::ops::Bound;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::backend::{Backend, Batch, Change, Direction, Outcome, Snapshot, TreeId};
+use crate::backend::{Backend, Batch, Change, Direction, Outcome, Revision, Snapshot, TreeId};
 use crate::error::{Error, Result};
+use crate::history::History;
 use crate::layout::{PREFIX_LEN, RecordKind, head_key, prefix};
 use crate::node::{self, Node};
 use crate::page::Page;
@@ -20,6 +22,9 @@ use crate::visit::Container;
 
 /// Records that one step deletes.
 pub const STEP_RECORDS_MAX: usize = 256;
+
+/// Bytes of the engine key of a queue entry: the prefix with the revision, and the id.
+const KEY_LEN: usize = PREFIX_LEN + 8;
 
 /// What a queue entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +51,18 @@ pub struct Item {
     pub what: What,
     /// Ids that the container still names but that have moved elsewhere.
     pub except: Vec<u64>,
+    /// The revision that removed it; 0 when no state of the store ever had it.
+    pub removed: Revision,
 }
 
 impl Item {
     /// The engine key of the entry.
-    pub fn key(&self) -> [u8; PREFIX_LEN] {
-        prefix(self.tree, RecordKind::Reclaim, self.id)
+    pub fn key(&self) -> [u8; KEY_LEN] {
+        let mut key = [0; KEY_LEN];
+        let (head, id) = key.split_at_mut(PREFIX_LEN);
+        head.copy_from_slice(&prefix(self.tree, RecordKind::Reclaim, self.removed));
+        id.copy_from_slice(&self.id.to_be_bytes());
+        key
     }
 
     /// The sealed record.
@@ -80,9 +91,10 @@ impl Item {
     pub fn decode(key: &[u8], record: &[u8]) -> Result<Item> {
         let mut at = unseal(key, record)?;
         let mut read = || {
-            let (head, []) = key.split_first_chunk::<PREFIX_LEN>()? else { return None };
+            let (head, id) = key.split_first_chunk::<PREFIX_LEN>()?;
             let tree = TreeId::from_be_bytes(*head.first_chunk()?);
-            let id = u64::from_be_bytes(*head.last_chunk()?);
+            let removed = Revision::from_be_bytes(*head.last_chunk()?);
+            let id = u64::from_be_bytes(id.try_into().ok()?);
             let tag = *record.get(at)?;
             at += 1;
             let what = match tag {
@@ -96,7 +108,7 @@ impl Item {
             while at < record.len() {
                 except.push(varint::read(record, &mut at)?);
             }
-            Some(Item { tree, id, what, except })
+            Some(Item { tree, id, what, except, removed })
         };
         read().ok_or_else(|| damaged(key, "its fields do not read"))
     }
@@ -162,20 +174,22 @@ impl Reference {
             Reference::Chunks(id) => (id, What::Chunks),
             Reference::Tree(_) => return None,
         };
-        Some(Item { tree, id, what, except: Vec::new() })
+        Some(Item { tree, id, what, except: Vec::new(), removed: 0 })
     }
 }
 
 /// Does one bounded step: deletes at most [`STEP_RECORDS_MAX`] records and queues what they
-/// referred to. Returns how many records it deleted; 0 when the queue of the given trees is empty.
+/// referred to. Returns how many records it deleted; 0 when nothing in the queue of the given trees
+/// is free to go.
 ///
 /// # Errors
 /// Those of the backend; `Corrupted` when a page on the way is damaged.
 pub fn step(backend: &dyn Backend, trees: &[TreeId]) -> Result<usize> {
     let guard = backend.write_guard(0)?;
     let snapshot = backend.snapshot()?;
+    let first_logged = History::of(&*snapshot).first()?.unwrap_or(Revision::MAX);
     for &tree in trees {
-        let next = match first_item(&*snapshot, tree)? {
+        let next = match first_item(&*snapshot, tree, first_logged)? {
             Some(item) => Some(step_changes(&*snapshot, &item)?),
             None => forgotten_head(&*snapshot, tree)?.map(|change| (vec![change], 1)),
         };
@@ -192,10 +206,10 @@ pub fn step(backend: &dyn Backend, trees: &[TreeId]) -> Result<usize> {
     Ok(0)
 }
 
-fn first_item(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Option<Item>> {
-    let (from, to) =
-        (prefix(tree, RecordKind::Reclaim, 0), prefix(tree, RecordKind::Reclaim, u64::MAX));
-    let bounds = (Bound::Included(&from[..]), Bound::Included(&to[..]));
+/// The first entry of a tree that was removed before `end`.
+fn first_item(snapshot: &dyn Snapshot, tree: TreeId, end: Revision) -> Result<Option<Item>> {
+    let (from, to) = (prefix(tree, RecordKind::Reclaim, 0), prefix(tree, RecordKind::Reclaim, end));
+    let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
     match snapshot.range(bounds, Direction::Forward)?.next().transpose()? {
         Some((key, record)) => Item::decode(&key, &record).map(Some),
         None => Ok(None),
@@ -204,7 +218,10 @@ fn first_item(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Option<Item>> {
 
 /// The deletion of the head of a tree that is gone, once nothing of it is left.
 fn forgotten_head(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Option<Change>> {
-    if tree == 0 || Head::load(snapshot, tree)?.is_none_or(|head| !head.root.is_empty()) {
+    if tree == 0
+        || Head::load(snapshot, tree)?.is_none_or(|head| !head.root.is_empty())
+        || first_item(snapshot, tree, Revision::MAX)?.is_some()
+    {
         return Ok(None);
     }
     let building = Head::load(snapshot, 0)?.unwrap_or_default().building;
@@ -249,7 +266,7 @@ fn queue_references(
             if let Some(below) = reference.item(item.tree)
                 && !item.except.contains(&below.id)
             {
-                let below = Item { except: item.except.clone(), ..below };
+                let below = Item { except: item.except.clone(), removed: item.removed, ..below };
                 changes.push(Change::Put((&below.key()[..]).into(), below.encode().into()));
             }
         })

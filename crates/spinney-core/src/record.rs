@@ -60,6 +60,7 @@ fn describe(key: &[u8]) -> String {
         3 => "chunk",
         4 => "reclaim entry",
         5 => "log entry",
+        6 => "derived record",
         _ => "unknown record",
     };
     let separator: String = rest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

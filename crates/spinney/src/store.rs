@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use spinney_core::backend::{Backend, Capabilities, Revision};
 use spinney_core::diff::Diff;
+use spinney_core::history;
 use spinney_core::reclaim;
 use spinney_core::scratch::{MemoryScratch, Scratch};
 use spinney_core::transaction::Transaction;
@@ -244,6 +245,32 @@ impl Store {
     /// `Busy` when all reader slots of all processes are taken; those of the backend.
     pub fn read(&self) -> Result<Snapshot> {
         Ok(Snapshot::new(self.shared.backend.snapshot()?, Arc::clone(&self.shared.origin)))
+    }
+
+    /// An older state, as long as the change log reaches back to it.
+    ///
+    /// # Errors
+    /// `NotFound` when the revision is in the future or not kept any more; those of [`Store::read`].
+    ///
+    /// # Complexity
+    /// That of what changed since; reading it costs what reading the newest state does.
+    pub fn at(&self, revision: Revision) -> Result<Snapshot> {
+        let state = history::at(self.shared.backend.snapshot()?, revision)?;
+        Ok(Snapshot::new(Box::new(state), Arc::clone(&self.shared.origin)))
+    }
+
+    /// Forgets the commits before a revision: states before it cannot be read any more, and what they
+    /// alone held is reclaimed. Returns how many commits it forgot.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn forget_before(&self, first: Revision) -> Result<u64> {
+        let forgotten = history::trim(&*self.shared.backend, first)?;
+        if forgotten > 0 {
+            let trees = spinney_core::check::trees(&*self.shared.backend.snapshot()?)?;
+            self.shared.janitor.wake(&self.shared.backend, &trees);
+        }
+        Ok(forgotten)
     }
 
     /// Makes a change: all of it or, on any error, nothing. The closure runs again when another

@@ -136,6 +136,7 @@ fn no_effect(s: &Subject) {
     s.set("/a", r#"{"x": 1, "m": {"y": [1, "two"]}, "l": [1, 2, 3]}"#);
     s.write(|tx| tx.set("/a/big", &big.clone().into()));
     s.write(|tx| tx.set("/a/text", &"t".repeat(60_000).into()));
+    s.check();
     let (revision, records) = (s.revision(), s.records());
     s.write(|_| Ok(()));
     s.set("/a/x", "1");

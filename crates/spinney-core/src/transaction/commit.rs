@@ -1,5 +1,5 @@
-//! The commit, as data flows: edits -> pages -> diff -> (authorise, validate, veto, index: to come)
-//! -> log -> batch.
+//! The commit, as data flows: edits -> pages -> diff -> review (authorise, validate, veto, index) ->
+//! log -> batch.
 //!
 //! Pages come first because a diff refers to large containers by id; nothing refers to the pages
 //! until the batch is committed.
@@ -12,13 +12,11 @@ use crate::backend::{self, Outcome, Revision, TreeId};
 use crate::diff::{Delta, Diff, MemberChange, MemberDelta, Op, Step, Steps, What};
 use crate::edit::{Body, Edit, encode_list, encode_map};
 use crate::error::{Error, Result};
+use crate::history::Entry;
 use crate::reclaim::references;
 use crate::visit::Container;
 
-use super::{Transaction, damaged};
-
-/// Revisions whose diffs the change log keeps.
-pub const LOG_REVISIONS_MAX: u64 = 1_000;
+use super::{Proposed, Review, Transaction, damaged};
 
 /// What a commit did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +36,19 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// `Conflict` when the store has changed since [`Transaction::begin`]; those of the backend.
-    pub fn commit(mut self, commit_id: u128) -> Result<Commit> {
+    pub fn commit(self, commit_id: u128) -> Result<Commit> {
+        self.commit_reviewed(commit_id, None)
+    }
+
+    /// As [`Transaction::commit`], when `review` lets it pass.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`], and those of `review`.
+    pub fn commit_reviewed(
+        mut self,
+        commit_id: u128,
+        review: Option<&mut dyn Review>,
+    ) -> Result<Commit> {
         let opened = self.opened()?;
         for &node in opened.iter().rev() {
             match self.edits.nodes[node].body {
@@ -51,23 +61,27 @@ impl Transaction<'_> {
         if diff.is_empty() {
             return Ok(Commit { revision: base, diff, trees: Vec::new(), reclaims: false });
         }
-        self.reclaim_dropped(&diff)?;
+        let revision = base + 1;
         if let Some(root) = self.edits.nodes[0].encoded.take() {
             self.pending.head(0)?.root = root;
         } else {
             self.pending.head(0)?;
         }
-        let revision = base + 1;
-        let mut encoded: Arc<[u8]> = diff.encode().into();
-        self.pending.log(revision, Arc::clone(&encoded), LOG_REVISIONS_MAX);
+        self.note.commit_id = commit_id;
+        if let Some(review) = review {
+            self.review(&diff, review)?;
+        }
+        self.reclaim_dropped(&diff, revision)?;
+        let mut entry: Arc<[u8]> = Entry::encode(&self.note, &diff).into();
+        self.pending.log(revision, &entry, self.revisions_max)?;
         if self.pending.backend().capabilities().keeps_diffs
             && let Cow::Owned(contained) = diff.contained(&self.pending.view())?
         {
-            encoded = contained.encode().into();
+            entry = Entry::encode(&self.note, &contained).into();
         }
         let trees = self.pending.trees();
         let (backend, reclaims) = (self.pending.backend(), self.pending.reclaims());
-        let batch = self.pending.into_batch(revision, commit_id, encoded)?;
+        let batch = self.pending.into_batch(revision, commit_id, entry)?;
         match backend::Backend::commit(backend, batch)? {
             Outcome::Committed(revision) => Ok(Commit { revision, diff, trees, reclaims }),
             Outcome::Conflict => {
@@ -159,9 +173,21 @@ impl Transaction<'_> {
         diff
     }
 
+    fn review(&mut self, diff: &Diff, review: &mut dyn Review) -> Result<()> {
+        self.pending.stage_heads();
+        let (before, after) = (self.pending.view_before(), self.pending.view());
+        let base = self.pending.base();
+        let proposed = Proposed { base, note: &self.note, diff, before, after };
+        let mut derived = Vec::new();
+        review.review(&proposed, &mut derived)?;
+        self.pending.put_derived(derived);
+        Ok(())
+    }
+
     /// Queues what is referred to no more: what removed and replaced nodes held, stored ones and
-    /// those that came and went in this transaction, except what lives on elsewhere.
-    fn reclaim_dropped(&mut self, diff: &Diff) -> Result<()> {
+    /// those that came and went in this transaction, except what lives on elsewhere. Stored ones wait
+    /// there as long as `revision` is in the log.
+    fn reclaim_dropped(&mut self, diff: &Diff, revision: Revision) -> Result<()> {
         let mut items = Vec::new();
         let mut drop_node = |tree, encoded: &[u8]| {
             references(encoded, |reference| items.extend(reference.item(tree))).ok_or_else(damaged)
@@ -193,6 +219,8 @@ impl Transaction<'_> {
                     .iter()
                     .filter(|&&(tree, id)| tree == item.tree && !self.pending.is_new(tree, id));
                 item.except = moved.map(|&(_, id)| id).collect();
+                let is_new = self.pending.is_new(item.tree, item.id);
+                item.removed = if is_new { 0 } else { revision };
                 self.pending.reclaim(&item);
             }
         }

@@ -8,6 +8,7 @@ mod change;
 mod commit;
 mod place;
 mod reading;
+mod review;
 mod root;
 
 use std::borrow::Cow;
@@ -16,12 +17,14 @@ use crate::backend::{Backend, Revision, TreeId};
 use crate::build::{Builder, NewScratch};
 use crate::edit::{Edit, Edits};
 use crate::error::{Error, Result};
+use crate::history::{NOTE_LEN_MAX, Note, REVISIONS_MAX};
 use crate::key::{EncodedKey, Key};
 use crate::limits::KEY_LEN_MAX;
 use crate::path::{self, Path};
 use crate::pending::Pending;
 
-pub use commit::{Commit, LOG_REVISIONS_MAX};
+pub use commit::Commit;
+pub use review::{Derived, Proposed, Review};
 
 /// Edits that become visible together or not at all.
 ///
@@ -42,6 +45,8 @@ pub struct Transaction<'b> {
     base_path: Path,
     /// The opened containers from the root to the one that an edit is in, with the position in lists.
     trail: Vec<(usize, Option<u64>)>,
+    note: Note,
+    revisions_max: u64,
 }
 
 /// Whether an edit may, must or must not find a node.
@@ -73,6 +78,8 @@ impl<'b> Transaction<'b> {
             made: None,
             base_path: Path::root(),
             trail: Vec::with_capacity(8),
+            note: Note::default(),
+            revisions_max: REVISIONS_MAX,
         })
     }
 
@@ -109,6 +116,34 @@ impl<'b> Transaction<'b> {
         }
     }
 
+    /// Says when the commit is made, in milliseconds since 1970.
+    pub fn set_time_ms(&mut self, time_ms: u64) {
+        self.note.time_ms = time_ms;
+    }
+
+    /// Says who makes the commit; the change log keeps it.
+    ///
+    /// # Errors
+    /// `LimitExceeded` above [`NOTE_LEN_MAX`] bytes.
+    pub fn set_author(&mut self, author: &str) -> Result<()> {
+        self.note.author = note_text("author", author)?;
+        Ok(())
+    }
+
+    /// Says why the commit is made; the change log keeps it.
+    ///
+    /// # Errors
+    /// `LimitExceeded` above [`NOTE_LEN_MAX`] bytes.
+    pub fn set_message(&mut self, message: &str) -> Result<()> {
+        self.note.message = note_text("message", message)?;
+        Ok(())
+    }
+
+    /// Says how many revisions the change log keeps; the default is [`REVISIONS_MAX`].
+    pub fn set_revisions_max(&mut self, revisions_max: u64) {
+        self.revisions_max = revisions_max;
+    }
+
     /// Replaces the buffers of imports, for tests of what happens beyond their limit.
     pub fn set_builder(&mut self, builder: Builder) {
         self.builder = builder;
@@ -117,6 +152,16 @@ impl<'b> Transaction<'b> {
     /// The revision that the transaction reads.
     pub fn base(&self) -> Revision {
         self.pending.base()
+    }
+}
+
+fn note_text(what: &str, text: &str) -> Result<String> {
+    match text.len() <= NOTE_LEN_MAX {
+        true => Ok(text.to_owned()),
+        false => Err(Error::limit_exceeded(format!(
+            "the {what} of a commit has {} bytes; at most {NOTE_LEN_MAX} are kept",
+            text.len()
+        ))),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use spinney_core::backend::{Backend, Revision, Snapshot};
 use spinney_core::diff::Diff;
+use spinney_core::history::Entry;
 use spinney_core::transaction::{Existing, Transaction};
 use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Memory, Path, Result};
@@ -32,7 +33,7 @@ impl Place {
     pub fn replay(&self, memory: &Memory, diffs: &[Vec<u8>], same_ids: bool) -> Result<Diff> {
         let mut transaction = Transaction::begin(memory)?;
         for diff in diffs {
-            let diff = Diff::decode(diff)?;
+            let Entry { diff, .. } = Entry::decode(diff)?;
             match same_ids {
                 true => transaction.apply(&diff)?,
                 false => transaction.apply_by_position(&diff)?,

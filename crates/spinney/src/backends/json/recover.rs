@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use spinney_core::backend::{Backend, Revision, Snapshot};
+use spinney_core::history::{self, Entry};
 use spinney_core::{Error, Memory, Result};
 
 use super::document::{self, Place, in_file};
@@ -120,7 +121,8 @@ pub fn recover(
     if document::revision(&memory)? != revision {
         memory.renumber(revision)?;
     }
-    let diff = if diff.is_empty() { Vec::new() } else { diff.encode() };
+    let is_same = diff.is_empty();
+    let diff = if is_same { Vec::new() } else { Entry::encode(&history::Note::default(), &diff) };
     Ok(Opened { memory, journal, content, base, diff, is_replaced, is_set_aside, is_free })
 }
 

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use spinney_core::backend::{Backend, Snapshot};
 use spinney_core::diff::Diff;
+use spinney_core::history::Entry;
 use spinney_core::view::View;
 use spinney_core::{Error, Result};
 
@@ -173,5 +174,5 @@ impl Store {
 }
 
 fn decoded(diffs: &[Arc<[u8]>]) -> Result<Vec<Diff>> {
-    diffs.iter().map(|diff| Diff::decode(diff)).collect()
+    diffs.iter().map(|entry| Ok(Entry::decode(entry)?.diff)).collect()
 }

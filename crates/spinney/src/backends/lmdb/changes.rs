@@ -1,7 +1,7 @@
 //! A commit's changes as the body of a journal record.
 //!
 //! Each is `key_len u16 | value_len u32 | key | value`, little-endian; a value length of all ones
-//! stands for the absence of a value, and its highest bit for a [`patch`]. See `docs/format.md`.
+//! stands for the absence of a value, and its highest bit for a [`byte_diff`]. See `docs/format.md`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use spinney_core::backend::RecordKey;
 use spinney_core::overlay::Staged;
 use spinney_core::{Error, Result};
 
-use super::patch;
+use spinney_core::byte_diff;
 
 const HEAD_LEN: usize = 2 + 4;
 const ABSENT: u32 = u32::MAX;
@@ -60,7 +60,7 @@ pub fn encode(changes: &[Due], body: &mut Vec<u8>) {
         body.extend_from_slice(key);
         let value_at = body.len();
         let is_patch = match (base, staged) {
-            (Some(base), Some(value)) => patch::encode(base, value, body),
+            (Some(base), Some(value)) => byte_diff::encode(base, value, body),
             _ => false,
         };
         if !is_patch {
@@ -138,7 +138,9 @@ mod tests {
                 let value = match encoded {
                     Encoded::Absent => None,
                     Encoded::Whole(value) => Some(value.to_vec()),
-                    Encoded::Patch(patch) => Some(patch::apply(&base, patch).ok_or_else(damaged)?),
+                    Encoded::Patch(patch) => {
+                        Some(byte_diff::apply(&base, patch).ok_or_else(damaged)?)
+                    }
                 };
                 read.push((key.to_vec(), value));
                 Ok(())

@@ -29,7 +29,6 @@ mod engine;
 mod flusher;
 mod length;
 mod network;
-mod patch;
 #[cfg(test)]
 mod power;
 mod readers;

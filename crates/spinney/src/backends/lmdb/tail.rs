@@ -8,12 +8,12 @@ use std::mem;
 use std::sync::Arc;
 
 use spinney_core::backend::{RecordKey, Revision};
+use spinney_core::byte_diff;
 use spinney_core::overlay::{Overlay, Staged};
 use spinney_core::{Error, Result};
 
 use super::changes::{self, Due, Encoded};
 use super::engine::{EngineSnapshot, Owner};
-use super::patch;
 use super::shared::Shared;
 use super::turnstile::Hold;
 use crate::journal::{Checkpointed, Ends, Entry, Event, Followed, Journal, Position};
@@ -290,7 +290,7 @@ impl Layers {
                         Encoded::Whole(value) => Some(value.into()),
                         Encoded::Patch(patch) => {
                             let value =
-                                self.present(key).and_then(|base| patch::apply(base, patch));
+                                self.present(key).and_then(|base| byte_diff::apply(base, patch));
                             Some(value.ok_or_else(changes::damaged)?.into())
                         }
                     };

@@ -4,7 +4,7 @@
 //! `len | (copy_from | copy_len | literal_len | literal)*`, numbers as varints: each part takes some
 //! bytes of the old value and then some of its own. It must not know what values mean.
 
-use spinney_core::varint;
+use crate::varint;
 
 /// Shorter equal runs are not worth three numbers.
 const COPY_LEN_MIN: usize = 8;

@@ -1,0 +1,354 @@
+//! The change log: what each commit changed, by whom and when, and how to undo it.
+//!
+//! A log record holds the commit's [`Entry`] and, for each record that the commit changed, what was
+//! there before: an older state is the newest one with these laid over it. Records of ids that the
+//! commit itself gave out need none, since nothing older refers to them; and what it removed stays
+//! stored until its log record is trimmed (see [`crate::reclaim`]).
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::backend::{Backend, Batch, Change, Direction, Outcome, RecordKey, Revision, Snapshot};
+use crate::byte_diff;
+use crate::diff::Diff;
+use crate::error::{Error, Result};
+use crate::layout::{PREFIX_LEN, RecordKind, prefix};
+use crate::overlay::{Layered, Overlay};
+use crate::record::{SEAL_LEN, damaged, seal, unseal};
+use crate::varint;
+
+/// Revisions that the log keeps unless it is told otherwise; up to 15 more stay until the next trim.
+pub const REVISIONS_MAX: u64 = 1_000;
+
+/// Bytes of an author and of a message.
+pub const NOTE_LEN_MAX: usize = 4_096;
+
+/// What a commit says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Names the commit, so that one whose answer was lost can be recognised.
+    pub commit_id: u128,
+    /// When it was made, in milliseconds since 1970; 0 where nobody said.
+    pub time_ms: u64,
+    /// Who made it; empty where nobody said.
+    pub author: String,
+    /// Why; empty where nobody said.
+    pub message: String,
+}
+
+/// What a commit did: what batches carry, and the log keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// What it says of itself.
+    pub note: Note,
+    /// What it changed.
+    pub diff: Diff,
+}
+
+impl Entry {
+    /// The encoded form: see `docs/format.md`.
+    pub fn encode(note: &Note, diff: &Diff) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + 64 * diff.ops.len());
+        out.extend_from_slice(&note.commit_id.to_be_bytes());
+        varint::write(note.time_ms, &mut out);
+        varint::write_bytes(note.author.as_bytes(), &mut out);
+        varint::write_bytes(note.message.as_bytes(), &mut out);
+        diff.encode_into(&mut out);
+        out
+    }
+
+    /// Reads the encoded form.
+    ///
+    /// # Errors
+    /// `Corrupted` when the bytes are no entry.
+    pub fn decode(bytes: &[u8]) -> Result<Entry> {
+        let mut at = 16;
+        let mut note = || {
+            let commit_id = u128::from_be_bytes(*bytes.first_chunk()?);
+            let time_ms = varint::read(bytes, &mut at)?;
+            let mut text = || {
+                let text = varint::read_bytes(bytes, &mut at)?;
+                Some(std::str::from_utf8(text).ok()?.to_owned())
+            };
+            Some(Note { commit_id, time_ms, author: text()?, message: text()? })
+        };
+        let note = note().ok_or_else(|| Error::corrupted("the note of a commit does not read"))?;
+        Ok(Entry { note, diff: Diff::decode(&bytes[at..])? })
+    }
+}
+
+/// What a record was before a commit.
+enum Before<'a> {
+    Absent,
+    Whole(&'a [u8]),
+    /// As a [`byte_diff`] of what the commit made of it.
+    Patch(&'a [u8]),
+}
+
+/// Collects what a commit's records were before.
+#[derive(Default)]
+pub struct Undo {
+    encoded: Vec<u8>,
+}
+
+impl Undo {
+    /// Notes what a record was before; nothing, where it neither was nor is.
+    pub fn add(&mut self, key: &[u8], before: Option<&[u8]>, after: Option<&[u8]>) {
+        let out = &mut self.encoded;
+        let Some(before) = before else {
+            if after.is_some() {
+                varint::write_bytes(key, out);
+                out.push(0);
+            }
+            return;
+        };
+        varint::write_bytes(key, out);
+        let tag_at = out.len();
+        out.push(2);
+        let mut patch = Vec::new();
+        match after.is_some_and(|after| byte_diff::encode(after, before, &mut patch)) {
+            true => varint::write_bytes(&patch, out),
+            false => {
+                out[tag_at] = 1;
+                varint::write_bytes(before, out);
+            }
+        }
+    }
+
+    /// As [`Undo::add`], for a record that may be gone by the time it is undone.
+    pub fn add_whole(&mut self, key: &[u8], before: Option<&[u8]>) {
+        varint::write_bytes(key, &mut self.encoded);
+        self.encoded.push(u8::from(before.is_some()));
+        if let Some(before) = before {
+            varint::write_bytes(before, &mut self.encoded);
+        }
+    }
+}
+
+fn read_before<'a>(bytes: &'a [u8], at: &mut usize) -> Option<(&'a [u8], Before<'a>)> {
+    let key = varint::read_bytes(bytes, at)?;
+    let tag = *bytes.get(*at)?;
+    *at += 1;
+    let before = match tag {
+        0 => Before::Absent,
+        1 => Before::Whole(varint::read_bytes(bytes, at)?),
+        2 => Before::Patch(varint::read_bytes(bytes, at)?),
+        _ => return None,
+    };
+    Some((key, before))
+}
+
+/// The engine key of a revision's log record.
+pub fn log_key(revision: Revision) -> [u8; PREFIX_LEN] {
+    prefix(0, RecordKind::Log, revision)
+}
+
+/// The sealed log record of a revision.
+pub fn encode_record(revision: Revision, entry: &[u8], undo: &Undo) -> Vec<u8> {
+    let mut record = Vec::with_capacity(SEAL_LEN + 10 + entry.len() + undo.encoded.len());
+    record.extend_from_slice(&[0; SEAL_LEN]);
+    varint::write_bytes(entry, &mut record);
+    record.extend_from_slice(&undo.encoded);
+    seal(&log_key(revision), &mut record);
+    record
+}
+
+/// The entry and the undo part of a log record.
+fn open_record<'r>(key: &[u8], record: &'r [u8]) -> Result<(&'r [u8], &'r [u8])> {
+    let mut at = unseal(key, record)?;
+    match varint::read_bytes(record, &mut at) {
+        Some(entry) => Ok((entry, &record[at..])),
+        None => Err(damaged(key, "its entry does not read")),
+    }
+}
+
+/// A logged commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// The revision that it made.
+    pub revision: Revision,
+    /// What it did.
+    pub entry: Entry,
+}
+
+/// The change log of one state.
+#[derive(Clone, Copy)]
+pub struct History<'s> {
+    snapshot: &'s dyn Snapshot,
+}
+
+impl<'s> History<'s> {
+    /// Of a state.
+    pub fn of(snapshot: &'s dyn Snapshot) -> History<'s> {
+        History { snapshot }
+    }
+
+    /// The first revision that is logged; `None` when none is.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn first(&self) -> Result<Option<Revision>> {
+        match self.records(0, Direction::Forward)?.next() {
+            None => Ok(None),
+            Some(record) => Ok(Some(revision_of(&record?.0)?)),
+        }
+    }
+
+    /// The logged commits from a revision on, in order.
+    ///
+    /// # Errors
+    /// Those of the backend; `Corrupted` for each one that is damaged.
+    pub fn since(&self, first: Revision) -> Result<impl Iterator<Item = Result<Logged>> + 's> {
+        Ok(self.records(first, Direction::Forward)?.map(|record| logged(record?)))
+    }
+
+    /// The logged commits from the newest to the oldest.
+    ///
+    /// # Errors
+    /// As [`History::since`].
+    pub fn backwards(&self) -> Result<impl Iterator<Item = Result<Logged>> + 's> {
+        Ok(self.records(0, Direction::Backward)?.map(|record| logged(record?)))
+    }
+
+    /// Looks at each log record and whether the revisions are without a gap; returns how many there
+    /// are.
+    ///
+    /// # Errors
+    /// `Corrupted` for the first that is damaged or missing.
+    pub fn check(&self) -> Result<u64> {
+        let (mut count, mut last) = (0, None);
+        for record in self.records(0, Direction::Forward)? {
+            let (key, record) = record?;
+            let revision = revision_of(&key)?;
+            if last.is_some_and(|last| last + 1 != revision) {
+                return Err(damaged(&key, "the one before it is missing"));
+            }
+            let (entry, undo) = open_record(&key, &record)?;
+            Entry::decode(entry)?;
+            let mut at = 0;
+            while at < undo.len() {
+                read_before(undo, &mut at)
+                    .ok_or_else(|| damaged(&key, "its undo part does not read"))?;
+            }
+            (count, last) = (count + 1, Some(revision));
+        }
+        Ok(count)
+    }
+
+    /// What differs in an older state, as records to lay over this one.
+    ///
+    /// # Errors
+    /// `NotFound` when the revision is in the future or its log is trimmed; `Corrupted` for damage.
+    ///
+    /// # Complexity
+    /// That of what changed since.
+    pub fn undone_to(&self, revision: Revision) -> Result<Overlay> {
+        let newest = self.snapshot.revision()?;
+        if revision > newest {
+            return Err(Error::not_found(format!(
+                "revision {revision} does not exist yet; the newest is {newest}"
+            )));
+        }
+        let mut overlay = Overlay::default();
+        let mut next = newest;
+        for record in self.records(revision + 1, Direction::Backward)? {
+            let (key, record) = record?;
+            if revision_of(&key)? != next {
+                break;
+            }
+            let (_, undo) = open_record(&key, &record)?;
+            self.undo(&key, undo, &mut overlay)?;
+            next -= 1;
+        }
+        match next == revision {
+            true => Ok(overlay),
+            false => Err(trimmed(revision, next)),
+        }
+    }
+
+    fn undo(&self, log_key: &[u8], undo: &[u8], overlay: &mut Overlay) -> Result<()> {
+        let mut at = 0;
+        while at < undo.len() {
+            let bad = || damaged(log_key, "its undo part does not read");
+            let (key, before) = read_before(undo, &mut at).ok_or_else(bad)?;
+            let before: Option<Arc<[u8]>> = match before {
+                Before::Absent => None,
+                Before::Whole(bytes) => Some(bytes.into()),
+                Before::Patch(patch) => {
+                    let after = match overlay.staged(key) {
+                        Some(staged) => staged.clone().map(|bytes| bytes.to_vec().into()),
+                        None => self.snapshot.get(key)?,
+                    };
+                    let after = after.ok_or_else(|| damaged(key, "it is missing"))?;
+                    Some(byte_diff::apply(&after, patch).ok_or_else(bad)?.into())
+                }
+            };
+            overlay.stage(RecordKey::from(key), before);
+        }
+        Ok(())
+    }
+
+    fn records(
+        &self,
+        first: Revision,
+        direction: Direction,
+    ) -> Result<crate::backend::Records<'s>> {
+        let (from, to) = (log_key(first), log_key(Revision::MAX));
+        self.snapshot.range((Bound::Included(&from[..]), Bound::Included(&to[..])), direction)
+    }
+}
+
+/// An older state of a store; reading it costs what reading the newest does.
+///
+/// # Errors
+/// As [`History::undone_to`].
+pub fn at(snapshot: Box<dyn Snapshot>, revision: Revision) -> Result<Layered<Box<dyn Snapshot>>> {
+    let overlay = History::of(&*snapshot).undone_to(revision)?;
+    Ok(overlay.over(snapshot))
+}
+
+/// The first revision that a retention keeps, and what trimming to it takes out of the log.
+///
+/// # Errors
+/// Those of the backend.
+pub fn trim(backend: &dyn Backend, first: Revision) -> Result<u64> {
+    let _guard = backend.write_guard(0)?;
+    let snapshot = backend.snapshot()?;
+    let newest = snapshot.revision()?;
+    let mut changes = Vec::new();
+    for record in History::of(&*snapshot).records(0, Direction::Forward)? {
+        let (key, _) = record?;
+        if revision_of(&key)? >= first.min(newest + 1) {
+            break;
+        }
+        changes.push(Change::Delete((&*key).into()));
+    }
+    let trimmed = changes.len() as u64;
+    if trimmed > 0 {
+        let batch = Batch { revision: newest, changes, ..Batch::default() };
+        if backend.commit(batch)? == Outcome::Conflict {
+            return Err(Error::conflict("trimming the log met a conflict"));
+        }
+    }
+    Ok(trimmed)
+}
+
+fn revision_of(key: &[u8]) -> Result<Revision> {
+    match key.strip_prefix(&log_key(0)[..PREFIX_LEN - 8]).and_then(|rest| rest.first_chunk()) {
+        Some(revision) => Ok(Revision::from_be_bytes(*revision)),
+        None => Err(damaged(key, "it is no key of the log")),
+    }
+}
+
+fn logged((key, record): crate::backend::Record<'_>) -> Result<Logged> {
+    let (entry, _) = open_record(&key, &record)?;
+    let entry = Entry::decode(entry).map_err(|_| damaged(&key, "its entry does not read"))?;
+    Ok(Logged { revision: revision_of(&key)?, entry })
+}
+
+#[cold]
+fn trimmed(revision: Revision, first: Revision) -> Error {
+    Error::not_found(format!(
+        "revision {revision} is not kept any more; the oldest that is kept is {first}"
+    ))
+}
