@@ -216,9 +216,22 @@ impl<'b> Pending<'b> {
     /// # Errors
     /// `Conflict` when the backend's newest state is no longer the one this started from.
     pub fn fork(&self) -> Result<Layered<Box<dyn Snapshot>>> {
+        Ok(self.layered.overlay().clone().over(self.fork_before()?))
+    }
+
+    /// As [`Pending::fork`], without the pending records.
+    ///
+    /// # Errors
+    /// As [`Pending::fork`].
+    pub fn fork_before(&self) -> Result<Box<dyn Snapshot>> {
         let snapshot = self.backend.snapshot()?;
         self.check_base(&*snapshot)?;
-        Ok(self.layered.overlay().clone().over(snapshot))
+        Ok(snapshot)
+    }
+
+    /// The pending records that are not written ahead.
+    pub fn staged(&self) -> &Overlay {
+        self.layered.overlay()
     }
 
     fn check_base(&self, snapshot: &dyn Snapshot) -> Result<()> {

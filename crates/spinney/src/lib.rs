@@ -23,9 +23,11 @@ pub mod salvage;
 pub mod snapshot;
 pub mod store;
 mod store_limits;
+pub mod subscribers;
 
 pub use snapshot::{Member, NodeKind, Snapshot};
 pub use spinney_core::transaction::{Commit, Existing, Transaction};
 pub use spinney_core::*;
 pub use store::{Committed, Durability, OpenOptions, Store, open};
 pub use store_limits::Limits;
+pub use subscribers::{Answer, Edit, Ended, Proposal, Subscriber, SubscriberOptions, Subscription};

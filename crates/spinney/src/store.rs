@@ -10,7 +10,7 @@ use spinney_core::diff::Diff;
 use spinney_core::history;
 use spinney_core::reclaim;
 use spinney_core::scratch::{MemoryScratch, Scratch};
-use spinney_core::transaction::Transaction;
+use spinney_core::transaction::{Commit, Review, Transaction};
 use spinney_core::{Error, ErrorKind, Memory, Result};
 
 #[cfg(feature = "json")]
@@ -19,6 +19,7 @@ use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
 use crate::snapshot::{Origin, Recent, Snapshot};
 use crate::store_limits::Limits;
+use crate::subscribers::{Questions, Subscribers};
 
 /// Conflicts after which a write gives up.
 const CONFLICTS_MAX: u32 = 64;
@@ -188,6 +189,7 @@ impl OpenOptions {
                 durability: self.durability,
                 scratch_dir,
                 origin: Arc::new(origin),
+                subscribers: Subscribers::default(),
                 process: fastrand::u64(..),
                 commits: AtomicU64::new(0),
             }),
@@ -215,6 +217,7 @@ struct Shared {
     durability: Durability,
     scratch_dir: Option<PathBuf>,
     origin: Arc<Origin>,
+    subscribers: Subscribers,
     process: u64,
     commits: AtomicU64,
 }
@@ -299,34 +302,21 @@ impl Store {
         durability: Durability,
         mut edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Committed<T>> {
-        let shared = &*self.shared;
-        let new_scratch = || shared.new_scratch();
-        let base_len = spinney_core::path::segments(&shared.origin.base_path).count();
         for conflicts in 0..CONFLICTS_MAX {
-            let guard = shared.backend.write_guard(conflicts)?;
-            let mut transaction = Transaction::begin(&*shared.backend)?;
-            transaction.set_scratch(&new_scratch);
-            transaction.set_base_path(shared.origin.base_path.clone());
-            let value = edit(&mut transaction)?;
-            let mut commit = match transaction.commit(shared.commit_id()) {
-                Err(error) if error.kind() == ErrorKind::Conflict => continue,
-                committed => committed?,
-            };
-            drop(guard);
-            commit.diff.begin_below(base_len);
-            if !commit.diff.is_empty() {
-                match durability {
-                    Durability::Durable => shared.backend.sync(commit.revision)?,
-                    Durability::Process => shared.backend.flush(commit.revision)?,
-                    Durability::None => {}
-                }
+            if let Some(committed) = self.shared.try_write(durability, conflicts, &mut edit)? {
+                return Ok(committed);
             }
-            if commit.reclaims {
-                shared.janitor.wake(&shared.backend, &commit.trees);
-            }
-            return Ok(Committed { revision: commit.revision, diff: commit.diff, value });
         }
         Err(Error::conflict(format!("the store changed under {CONFLICTS_MAX} tries of a write")))
+    }
+
+    pub(crate) fn subscribers(&self) -> &Subscribers {
+        &self.shared.subscribers
+    }
+
+    /// What the paths of this store begin below.
+    pub(crate) fn base_path(&self) -> &str {
+        &self.shared.origin.base_path
     }
 
     /// Returns when everything committed so far survives a power failure.
@@ -414,6 +404,82 @@ impl Store {
 }
 
 impl Shared {
+    /// One try of a write; `None` when another writer came first.
+    fn try_write<T>(
+        &self,
+        durability: Durability,
+        conflicts: u32,
+        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<Option<Committed<T>>> {
+        let guard = self.backend.write_guard(conflicts)?;
+        let mut questions = Questions::new(&self.subscribers, &self.origin);
+        let committed = self.commit(edit, questions.as_mut());
+        drop(guard);
+        let settled = match committed {
+            Ok(Some((value, commit))) => self.settle(durability, value, commit).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        if let Some(questions) = questions {
+            match &settled {
+                Ok(Some(committed)) => questions.committed(committed.revision),
+                Ok(None) => questions.given_up("another writer came first"),
+                Err(error) => questions.given_up(&error.to_string()),
+            }
+        }
+        settled
+    }
+
+    /// From the edits to the batch; `None` when another writer came first.
+    fn commit<T>(
+        &self,
+        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
+        mut questions: Option<&mut Questions>,
+    ) -> Result<Option<(T, Commit)>> {
+        let new_scratch = || self.new_scratch();
+        loop {
+            let mut transaction = Transaction::begin(&*self.backend)?;
+            transaction.set_scratch(&new_scratch);
+            transaction.set_base_path(self.origin.base_path.clone());
+            let value = edit(&mut transaction)?;
+            if let Some(questions) = &mut questions {
+                questions.amend(&mut transaction)?;
+            }
+            // They look at the commit in this order.
+            let mut reviewers: Vec<&mut dyn Review> = Vec::new();
+            reviewers.extend(questions.as_deref_mut().map(|asks| asks as &mut dyn Review));
+            let review = (!reviewers.is_empty()).then_some(&mut reviewers as &mut dyn Review);
+            match transaction.commit_reviewed(self.commit_id(), review) {
+                Ok(commit) => return Ok(Some((value, commit))),
+                Err(_) if questions.as_ref().is_some_and(|asks| asks.is_amended()) => {}
+                Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What comes after a commit, without the guard.
+    fn settle<T>(
+        &self,
+        durability: Durability,
+        value: T,
+        mut commit: Commit,
+    ) -> Result<Committed<T>> {
+        let base_len = spinney_core::path::segments(&self.origin.base_path).count();
+        commit.diff.begin_below(base_len);
+        if !commit.diff.is_empty() {
+            match durability {
+                Durability::Durable => self.backend.sync(commit.revision)?,
+                Durability::Process => self.backend.flush(commit.revision)?,
+                Durability::None => {}
+            }
+        }
+        if commit.reclaims {
+            self.janitor.wake(&self.backend, &commit.trees);
+        }
+        Ok(Committed { revision: commit.revision, diff: commit.diff, value })
+    }
+
     fn commit_id(&self) -> u128 {
         let commit = self.commits.fetch_add(1, Ordering::Relaxed);
         u128::from(self.process) << 64 | u128::from(commit)

@@ -16,6 +16,7 @@ mod maps;
 mod moves;
 mod removal;
 mod scalars;
+mod subscribers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub fn suite(factory: Factory<'_>) {
 /// # Panics
 /// When a case fails.
 pub fn tree(factory: Factory<'_>) {
-    let groups: [(&str, &[Case]); 11] = [
+    let groups: [(&str, &[Case]); 12] = [
         ("basics", basics::CASES),
         ("scalars", scalars::CASES),
         ("maps", maps::CASES),
@@ -57,6 +58,7 @@ pub fn tree(factory: Factory<'_>) {
         ("commits", commits::CASES),
         ("removal", removal::CASES),
         ("imports", imports::CASES),
+        ("subscribers", subscribers::CASES),
         ("bulk", bulk::CASES),
     ];
     let mut failed: Vec<&str> = Vec::new();

@@ -177,7 +177,8 @@ impl Transaction<'_> {
         self.pending.stage_heads();
         let (before, after) = (self.pending.view_before(), self.pending.view());
         let base = self.pending.base();
-        let proposed = Proposed { base, note: &self.note, diff, before, after };
+        let pending = &self.pending;
+        let proposed = Proposed { base, note: &self.note, diff, before, after, pending };
         let mut derived = Vec::new();
         review.review(&proposed, &mut derived)?;
         self.pending.put_derived(derived);

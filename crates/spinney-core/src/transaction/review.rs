@@ -1,9 +1,11 @@
 //! What may stand between a commit's diff and its batch: authorisation, validation, vetoes, indexes.
 
-use crate::backend::{Revision, TreeId};
+use crate::backend::{Revision, Snapshot, TreeId};
 use crate::diff::Diff;
 use crate::error::Result;
 use crate::history::Note;
+use crate::overlay::{Layered, Overlay};
+use crate::pending::Pending;
 use crate::view::View;
 
 /// A commit that is about to be made.
@@ -18,6 +20,30 @@ pub struct Proposed<'p> {
     pub before: View<'p>,
     /// The state after.
     pub after: View<'p>,
+    pub(super) pending: &'p Pending<'p>,
+}
+
+impl Proposed<'_> {
+    /// The state before, to be kept and read by another thread.
+    ///
+    /// # Errors
+    /// `Conflict` when the store has changed; those of taking a snapshot.
+    pub fn fork_before(&self) -> Result<Box<dyn Snapshot>> {
+        self.pending.fork_before()
+    }
+
+    /// The state after, to be kept and read by another thread. It still names the revision before.
+    ///
+    /// # Errors
+    /// As [`Proposed::fork_before`].
+    pub fn fork_after(&self) -> Result<Layered<Box<dyn Snapshot>>> {
+        self.pending.fork()
+    }
+
+    /// The records that make the state after of the state before.
+    pub fn staged(&self) -> &Overlay {
+        self.pending.staged()
+    }
 }
 
 /// A record of derived state, such as an entry of an index, that is committed with what it is
@@ -42,4 +68,11 @@ pub trait Review {
     /// # Errors
     /// Why the commit is refused.
     fn review(&mut self, proposed: &Proposed<'_>, derived: &mut Vec<Derived>) -> Result<()>;
+}
+
+/// Several, in their order: the first that refuses ends it.
+impl Review for Vec<&mut dyn Review> {
+    fn review(&mut self, proposed: &Proposed<'_>, derived: &mut Vec<Derived>) -> Result<()> {
+        self.iter_mut().try_for_each(|reviewer| reviewer.review(proposed, derived))
+    }
 }

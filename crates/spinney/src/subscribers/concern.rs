@@ -1,0 +1,139 @@
+//! Which operations of a diff concern what is at a path or below it.
+
+use spinney_core::diff::{Diff, Op, Step, What};
+use spinney_core::view::View;
+use spinney_core::{Key, Path, Result, path};
+
+/// How an operation lies to a path.
+enum Relation {
+    /// It changes what is there or below, or what the path leads to.
+    Concerns,
+    /// It replaces something above, which may have held it or hold it now.
+    Above,
+    /// It is elsewhere.
+    Apart,
+}
+
+/// The operations that concern a path.
+///
+/// # Errors
+/// Those of reading the states, for operations above the path.
+///
+/// # Complexity
+/// That of the diff, and two lookups.
+pub fn concerning(
+    diff: &Diff,
+    segments: &[String],
+    before: &View<'_>,
+    after: &View<'_>,
+) -> Result<Diff> {
+    let mut is_there: Option<bool> = None;
+    let mut ops = Vec::new();
+    for op in &diff.ops {
+        let concerns = match relation(op, segments) {
+            Relation::Concerns => true,
+            Relation::Apart => false,
+            Relation::Above => match is_there {
+                Some(is_there) => is_there,
+                None => {
+                    let path = pointer(segments);
+                    let found = before.resolve(&path)?.is_some() || after.resolve(&path)?.is_some();
+                    *is_there.insert(found)
+                }
+            },
+        };
+        if concerns {
+            ops.push(op.clone());
+        }
+    }
+    Ok(Diff { ops })
+}
+
+fn relation(op: &Op, segments: &[String]) -> Relation {
+    let depth = op.path.len();
+    for (index, step) in op.path.iter().enumerate() {
+        let Some(segment) = segments.get(index) else { return Relation::Concerns };
+        let is_here = match step {
+            Step::Key(key) => Key::decode(key).is_some_and(|key| key.text() == **segment),
+            Step::Element { position, .. } => match path::position(segment) {
+                // An element that comes or goes moves those behind it.
+                Some(wanted) if index + 1 == depth && (op.old.is_none() || op.new.is_none()) => {
+                    return if *position <= wanted { Relation::Concerns } else { Relation::Apart };
+                }
+                wanted => wanted == Some(*position),
+            },
+        };
+        if !is_here {
+            return Relation::Apart;
+        }
+    }
+    match depth == segments.len() {
+        true => Relation::Concerns,
+        // The metadata of what is above is not its own.
+        false if op.what == What::Meta => Relation::Apart,
+        false => Relation::Above,
+    }
+}
+
+fn pointer(segments: &[String]) -> Path {
+    let mut path = Path::root();
+    segments.iter().for_each(|segment| path.push(segment));
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Result, Transaction};
+
+    fn concerns(path: &str, edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> bool {
+        let store = crate::open("memory:").expect("opens");
+        let tree = r#"{"m": {"x": {"y": 1}, "~/": 2}, "l": [[0], [1], [2]], "s": 1}"#;
+        let tree = crate::formats::parse(tree).expect("JSON");
+        store.write(|tx| tx.set("/t", &tree)).expect("sets");
+        let before = store.read().expect("reads");
+        let diff = store.write(edit).expect("writes").diff;
+        let after = store.read().expect("reads");
+        let segments: Vec<String> =
+            crate::path::segments(path).map(std::borrow::Cow::into_owned).collect();
+        let diff = super::concerning(&diff, &segments, &before.view(), &after.view());
+        !diff.expect("reads").is_empty()
+    }
+
+    #[test]
+    fn what_is_below_at_and_above() {
+        type Edit = fn(&mut Transaction<'_>) -> Result<()>;
+        let set_y: Edit = |tx| tx.set("/t/m/x/y", &2.into());
+        for (path, yes) in [
+            ("", true),
+            ("/t", true),
+            ("/t/m/x", true),
+            ("/t/m/x/y", true),
+            ("/t/m/x/y/z", false),
+            ("/t/m/x/z", false),
+            ("/t/m/xx", false),
+            ("/t/l", false),
+        ] {
+            assert_eq!(concerns(path, set_y), yes, "{path}");
+        }
+        let remove_tree: Edit = |tx| tx.remove("/t").map(drop);
+        assert!(concerns("/t/m/x/y", remove_tree), "it held it");
+        assert!(!concerns("/t/m/none", remove_tree), "it held none");
+        let replace: Edit = |tx| tx.set("/t/s", &crate::Value::map());
+        assert!(!concerns("/t/s/below", replace));
+        assert!(concerns("/t/m/~0~1", |tx| tx.set("/t/m/~0~1", &3.into())));
+        let meta: Edit = |tx| tx.set_meta("/t/m", "note", Some("text"));
+        assert!(concerns("/t/m", meta) && concerns("/t", meta));
+        assert!(!concerns("/t/m/x", meta), "metadata is of its own node");
+    }
+
+    #[test]
+    fn positions_move() {
+        assert!(concerns("/t/l/1/0", |tx| tx.insert("/t/l/0", &9.into())));
+        assert!(concerns("/t/l/1", |tx| tx.remove("/t/l/1").map(drop)));
+        assert!(!concerns("/t/l/1", |tx| tx.remove("/t/l/2").map(drop)));
+        assert!(!concerns("/t/l/1", |tx| tx.insert("/t/l/3", &9.into())));
+        assert!(concerns("/t/l/1", |tx| tx.set("/t/l/1/0", &9.into())));
+        assert!(!concerns("/t/l/1", |tx| tx.set("/t/l/2/0", &9.into())));
+        assert!(!concerns("/t/l/x", |tx| tx.remove("/t/l/0").map(drop)));
+    }
+}
