@@ -18,7 +18,7 @@ pub enum ErrorKind {
     Conflict,
     /// The result would violate a schema.
     Invalid,
-    /// An access rule forbids it.
+    /// An access rule or a subscriber forbids it.
     Denied,
     /// Another process or lease is in the way; trying again may help.
     Busy,
