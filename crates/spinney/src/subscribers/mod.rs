@@ -1,7 +1,7 @@
 //! Subscribers that are asked before a commit is made, and told how it ended.
 //!
-//! [`Questions`] asks them for a write, in their order; a [`mailbox::Mailbox`] is the thread of one of
-//! them. What they are asked is a [`Proposal`]. Nothing here knows how a commit is made.
+//! `Questions` asks them for a write, in their order; a `Mailbox` is the thread of one of them.
+//! What they are asked is a [`Proposal`]. Nothing here knows how a commit is made.
 
 mod concern;
 mod mailbox;
@@ -19,7 +19,7 @@ use crate::store::Store;
 use mailbox::Mailbox;
 
 pub use proposal::Proposal;
-pub use questions::Questions;
+pub(crate) use questions::Questions;
 
 /// The longest time that a subscriber may be waited for.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
@@ -147,7 +147,7 @@ struct Member {
 
 /// The subscribers of a store.
 #[derive(Default)]
-pub struct Subscribers {
+pub(crate) struct Subscribers {
     count: AtomicUsize,
     /// In the order in which they are asked.
     members: Mutex<Arc<Vec<Arc<Member>>>>,
