@@ -26,12 +26,28 @@ pub struct Global {
     pub quiet: bool,
 }
 
-/// The option of all verbs that write.
+/// The option of verbs that read.
 #[derive(Args)]
+pub struct At {
+    /// Read the state at this revision; without it, the newest
+    #[arg(long, value_name = "REVISION")]
+    at: Option<u64>,
+}
+
+/// The options of all verbs that write.
+#[derive(Args, Default)]
 pub struct Write {
     /// What the change survives when the command returns
     #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
     pub durability: Level,
+
+    /// Who makes the change, for the log
+    #[arg(long, env = "SPINNEY_AUTHOR", value_name = "NAME", hide_env_values = true)]
+    pub author: Option<String>,
+
+    /// Why the change is made, for the log
+    #[arg(long, short, value_name = "TEXT")]
+    pub message: Option<String>,
 
     /// Which one to take of a `json:` file that was edited and commits that it lacks
     #[arg(long, value_enum, value_name = "WHICH")]
@@ -57,6 +73,22 @@ pub enum Level {
     Process,
     /// Nothing for sure: it is written out as the command ends
     None,
+}
+
+impl At {
+    /// The state that is meant, of a store that exists.
+    pub fn read(&self, global: &Global) -> Result<Snapshot> {
+        let store = global.open_to_read()?;
+        match self.at {
+            None => store.read(),
+            Some(revision) => store.at(revision),
+        }
+    }
+}
+
+/// The user who runs the command.
+fn user() -> String {
+    ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default()
 }
 
 impl Global {
@@ -94,7 +126,11 @@ impl Write {
             Which::File => Take::File,
             Which::Journal => Take::Journal,
         });
-        OpenOptions::new().durability(self.level()).take(take)
+        OpenOptions::new()
+            .durability(self.level())
+            .take(take)
+            .author(self.author.clone().unwrap_or_else(user))
+            .message(self.message.clone().unwrap_or_default())
     }
 
     /// As the library calls it.

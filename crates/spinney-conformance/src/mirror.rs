@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spinney_core::backend::{
     Backend, Batch, Bounds, Capabilities, Direction, Outcome, Record, Records, Revision, Snapshot,
@@ -59,9 +59,15 @@ impl<A: Backend, B: Backend> Backend for Mirror<A, B> {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>> {
-        let (first, second) = (self.first.snapshot()?, self.second.snapshot()?);
-        agreed(first.revision(), second.revision(), "snapshot")?;
-        Ok(Box::new(MirrorSnapshot { first, second }))
+        let began = Instant::now();
+        loop {
+            let (first, second) = (self.first.snapshot()?, self.second.snapshot()?);
+            // A commit of another thread may have reached only one of them yet.
+            if first.revision()? == second.revision()? || began.elapsed() > SECOND_WAIT_MAX {
+                agreed(first.revision(), second.revision(), "snapshot")?;
+                return Ok(Box::new(MirrorSnapshot { first, second }));
+            }
+        }
     }
 
     fn write_guard(&self, conflicts: u32) -> Result<Box<dyn WriteGuard + '_>> {

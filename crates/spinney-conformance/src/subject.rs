@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use spinney::formats::{self, Fidelity, JsonWriter, Layout, ReadOptions};
 use spinney::{
-    Committed, ErrorKind, Existing, OpenOptions, Result, Store, Transaction, Value, Visitor,
+    Committed, ErrorKind, Existing, OpenOptions, Result, Snapshot, Store, Transaction, Value,
+    Visitor,
 };
 use spinney_core::Memory;
 use spinney_core::backend::{Backend, Revision};
@@ -162,7 +163,14 @@ pub fn text(store: &Store) -> String {
 }
 
 fn text_at(store: &Store, path: &str) -> String {
-    let snapshot = store.read().expect("a snapshot");
+    text_of(&store.read().expect("a snapshot"), path)
+}
+
+/// A node of a state as tagged JSON; `nothing` where there is none.
+///
+/// # Panics
+/// When it cannot be read.
+pub fn text_of(snapshot: &Snapshot, path: &str) -> String {
     let mut writer = JsonWriter::new(Vec::new(), Layout::Compact, Fidelity::Tagged);
     match snapshot.visit(path, &mut writer).expect("it reads") {
         false => "nothing".to_owned(),

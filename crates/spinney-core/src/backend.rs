@@ -272,6 +272,26 @@ pub trait Backend: Send + Sync {
     /// Returns the newest revision as soon as it is above `after`, or when the time is up.
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision>;
 
+    /// As [`Backend::wait`], for the newest revision that survives what [`Backend::sync`] promises,
+    /// by whomever it was synced. A backend that has nothing between the two leaves the default.
+    fn wait_durable(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.wait(after, timeout)
+    }
+
+    /// Names the sequence of commits that revisions number, for as long as it goes on; `None` where it
+    /// ends with the handle.
+    fn store_id(&self) -> Option<String> {
+        None
+    }
+
+    /// Bytes that the store takes; `None` where only reading everything would tell.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn len_bytes(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Facts for `stats`, as pairs of name and value.
     fn stats(&self) -> Result<Vec<(String, String)>> {
         Ok(Vec::new())
@@ -353,6 +373,18 @@ macro_rules! forward_backend {
 
             fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
                 (**self).wait(after, timeout)
+            }
+
+            fn wait_durable(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+                (**self).wait_durable(after, timeout)
+            }
+
+            fn store_id(&self) -> Option<String> {
+                (**self).store_id()
+            }
+
+            fn len_bytes(&self) -> Result<Option<u64>> {
+                (**self).len_bytes()
             }
 
             fn stats(&self) -> Result<Vec<(String, String)>> {

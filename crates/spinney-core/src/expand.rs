@@ -99,7 +99,7 @@ struct OpenContainer {
 
 /// Encodes a node with everything inline, whatever its size.
 #[derive(Default)]
-struct ContainedBuilder {
+pub(crate) struct ContainedBuilder {
     open: Vec<OpenContainer>,
     keys: Vec<Vec<u8>>,
     meta: Vec<(String, String)>,
@@ -109,7 +109,7 @@ struct ContainedBuilder {
 }
 
 impl ContainedBuilder {
-    fn finish(self) -> Arc<[u8]> {
+    pub(crate) fn finish(self) -> Arc<[u8]> {
         self.done.into()
     }
 

@@ -5,20 +5,71 @@
 //! commit itself gave out need none, since nothing older refers to them; and what it removed stays
 //! stored until its log record is trimmed (see [`crate::reclaim`]).
 
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::backend::{Backend, Batch, Change, Direction, Outcome, RecordKey, Revision, Snapshot};
+use crate::backend::{
+    Backend, Batch, Change, Direction, Outcome, RecordKey, Revision, Snapshot, TreeId,
+};
 use crate::byte_diff;
+use crate::check;
 use crate::diff::Diff;
 use crate::error::{Error, Result};
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
 use crate::overlay::{Layered, Overlay};
+use crate::reclaim;
 use crate::record::{SEAL_LEN, damaged, seal, unseal};
 use crate::varint;
 
-/// Revisions that the log keeps unless it is told otherwise; up to 15 more stay until the next trim.
-pub const REVISIONS_MAX: u64 = 1_000;
+/// How much history a store keeps: whatever comes first.
+///
+/// Bytes are those of the log, and of what removals have left for older states to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Revisions; up to 15 more stay until the next trim (default: 1 000).
+    pub revisions_max: u64,
+    /// Bytes (default: 64 MiB). Below it, history never takes more than the data itself, or 1 MiB;
+    /// but the last [`KEPT_MIN`] revisions stay, so that what was just removed can come back.
+    pub len_max_bytes: u64,
+    /// Age in milliseconds (default: any).
+    pub age_max_ms: Option<u64>,
+}
+
+/// The last revisions that stay though there is less data than history.
+pub const KEPT_MIN: usize = 16;
+
+/// Bytes up to which history is kept whatever the data takes.
+const LEN_MIN: u64 = 1 << 20;
+
+impl Retention {
+    /// What fits most stores.
+    pub const DEFAULT: Retention =
+        Retention { revisions_max: 1_000, len_max_bytes: 64 << 20, age_max_ms: None };
+
+    /// The first revision that stays.
+    fn first(&self, commits: &[Kept], live_len: u64, now_ms: u64) -> Revision {
+        let soft_max = self.len_max_bytes.min(live_len.max(LEN_MIN));
+        let mut len = 0;
+        for (newer, commit) in commits.iter().enumerate() {
+            len += commit.len;
+            let is_old =
+                self.age_max_ms.is_some_and(|max| commit.time_ms.saturating_add(max) < now_ms);
+            let len_max = if newer < KEPT_MIN { self.len_max_bytes } else { soft_max };
+            if newer as u64 >= self.revisions_max || is_old || len > len_max {
+                return commit.revision + 1;
+            }
+        }
+        0
+    }
+}
+
+/// A logged commit and what it keeps.
+struct Kept {
+    revision: Revision,
+    time_ms: u64,
+    len: u64,
+}
 
 /// Bytes of an author and of a message.
 pub const NOTE_LEN_MAX: usize = 4_096;
@@ -198,7 +249,7 @@ impl<'s> History<'s> {
     ///
     /// # Errors
     /// Those of the backend; `Corrupted` for each one that is damaged.
-    pub fn since(&self, first: Revision) -> Result<impl Iterator<Item = Result<Logged>> + 's> {
+    pub fn since(&self, first: Revision) -> Result<impl Iterator<Item = Result<Logged>> + use<'s>> {
         Ok(self.records(first, Direction::Forward)?.map(|record| logged(record?)))
     }
 
@@ -206,7 +257,7 @@ impl<'s> History<'s> {
     ///
     /// # Errors
     /// As [`History::since`].
-    pub fn backwards(&self) -> Result<impl Iterator<Item = Result<Logged>> + 's> {
+    pub fn backwards(&self) -> Result<impl Iterator<Item = Result<Logged>> + use<'s>> {
         Ok(self.records(0, Direction::Backward)?.map(|record| logged(record?)))
     }
 
@@ -243,6 +294,25 @@ impl<'s> History<'s> {
     /// # Complexity
     /// That of what changed since.
     pub fn undone_to(&self, revision: Revision) -> Result<Overlay> {
+        let mut undone = Overlay::default();
+        self.undo_to(revision, |_, _, overlay| {
+            undone = overlay;
+            Ok(())
+        })?;
+        Ok(undone)
+    }
+
+    /// Goes back to an older state, commit by commit: calls `undone` with the revision of each one, the
+    /// newest first, with its encoded [`Entry`], and with what to lay over this state for the one
+    /// before it.
+    ///
+    /// # Errors
+    /// As [`History::undone_to`], and those of `undone`.
+    pub fn undo_to(
+        &self,
+        revision: Revision,
+        mut undone: impl FnMut(Revision, &[u8], Overlay) -> Result<()>,
+    ) -> Result<()> {
         let newest = self.snapshot.revision()?;
         if revision > newest {
             return Err(Error::not_found(format!(
@@ -256,12 +326,13 @@ impl<'s> History<'s> {
             if revision_of(&key)? != next {
                 break;
             }
-            let (_, undo) = open_record(&key, &record)?;
+            let (entry, undo) = open_record(&key, &record)?;
             self.undo(&key, undo, &mut overlay)?;
+            undone(next, entry, overlay.clone())?;
             next -= 1;
         }
         match next == revision {
-            true => Ok(overlay),
+            true => Ok(()),
             false => Err(trimmed(revision, next)),
         }
     }
@@ -307,7 +378,70 @@ pub fn at(snapshot: Box<dyn Snapshot>, revision: Revision) -> Result<Layered<Box
     Ok(overlay.over(snapshot))
 }
 
-/// The first revision that a retention keeps, and what trimming to it takes out of the log.
+/// Trims the log to what a retention keeps; returns how many commits it forgot. `weights` remembers
+/// what removed containers take, by tree and id.
+///
+/// # Errors
+/// Those of the backend.
+///
+/// # Complexity
+/// O(commits in the log), and the size of what was removed and not weighed yet.
+pub fn keep(
+    backend: &dyn Backend,
+    retention: &Retention,
+    now_ms: u64,
+    weights: &mut HashMap<(TreeId, u64), u64>,
+) -> Result<u64> {
+    let snapshot = backend.snapshot()?;
+    let history = History::of(&*snapshot);
+    let mut held: HashMap<Revision, u64> = HashMap::new();
+    let mut weighed = HashMap::new();
+    for tree in check::trees(&*snapshot)? {
+        for item in reclaim::held(&*snapshot, tree)? {
+            let weight = match weights.get(&(tree, item.id)) {
+                Some(weight) => *weight,
+                None => reclaim::weigh(&*snapshot, &item)?,
+            };
+            weighed.insert((tree, item.id), weight);
+            *held.entry(item.removed).or_default() += weight;
+        }
+    }
+    *weights = weighed;
+    let mut commits = Vec::new();
+    for record in history.records(0, Direction::Backward)? {
+        let (key, record) = record?;
+        let revision = revision_of(&key)?;
+        let time_ms = match retention.age_max_ms {
+            None => 0,
+            Some(_) => Entry::decode(open_record(&key, &record)?.0)?.note.time_ms,
+        };
+        let len = (key.len() + record.len()) as u64 + held.get(&revision).copied().unwrap_or(0);
+        commits.push(Kept { revision, time_ms, len });
+    }
+    let history_len: u64 = commits.iter().map(|commit| commit.len).sum();
+    let live_len = match history_len <= LEN_MIN {
+        true => 0,
+        false => len_of(backend, &*snapshot)?.saturating_sub(history_len),
+    };
+    let first = retention.first(&commits, live_len, now_ms);
+    drop(snapshot);
+    if first == 0 { Ok(0) } else { trim(backend, first) }
+}
+
+/// Bytes that a store takes.
+fn len_of(backend: &dyn Backend, snapshot: &dyn Snapshot) -> Result<u64> {
+    if let Some(len) = backend.len_bytes()? {
+        return Ok(len);
+    }
+    let mut len = 0;
+    for record in snapshot.range((Bound::Unbounded, Bound::Unbounded), Direction::Forward)? {
+        let (key, value) = record?;
+        len += (key.len() + value.len()) as u64;
+    }
+    Ok(len)
+}
+
+/// Trims the log to a first revision; returns how many commits it forgot.
 ///
 /// # Errors
 /// Those of the backend.

@@ -68,6 +68,8 @@ pub struct Pending<'b> {
     heads: Vec<OpenHead>,
     unwritten_len: usize,
     reclaims: bool,
+    /// Whether everything stays in memory.
+    is_detached: bool,
     /// The page of a map that was read last.
     last_page: RefCell<Option<Arc<StoredPage>>>,
 }
@@ -134,7 +136,21 @@ impl<'b> Pending<'b> {
     /// # Errors
     /// Those of taking a snapshot; `Corrupted` when the store's head is damaged.
     pub fn new(backend: &'b dyn Backend) -> Result<Pending<'b>> {
-        let layered = Overlay::default().over(backend.snapshot()?);
+        Pending::over(backend, backend.snapshot()?)
+    }
+
+    /// Starts from a state of a backend that need not be the newest: nothing of it can be committed.
+    ///
+    /// # Errors
+    /// As [`Pending::new`].
+    pub fn detached(backend: &'b dyn Backend, snapshot: Box<dyn Snapshot>) -> Result<Pending<'b>> {
+        let mut pending = Pending::over(backend, snapshot)?;
+        pending.is_detached = true;
+        Ok(pending)
+    }
+
+    fn over(backend: &'b dyn Backend, snapshot: Box<dyn Snapshot>) -> Result<Pending<'b>> {
+        let layered = Overlay::default().over(snapshot);
         let mut heads = Vec::with_capacity(4);
         heads.push(OpenHead::load(&layered, 0)?);
         Ok(Pending {
@@ -145,6 +161,7 @@ impl<'b> Pending<'b> {
             heads,
             unwritten_len: 0,
             reclaims: false,
+            is_detached: false,
             last_page: RefCell::default(),
         })
     }
@@ -327,7 +344,7 @@ impl<'b> Pending<'b> {
     /// # Errors
     /// Those of the backend; `Conflict` when the store has changed.
     pub fn write_ahead(&mut self, tree: TreeId) -> Result<()> {
-        if self.unwritten_len < WRITE_AHEAD_LEN {
+        if self.unwritten_len < WRITE_AHEAD_LEN || self.is_detached {
             return Ok(());
         }
         self.head(tree)?;
@@ -410,6 +427,12 @@ impl<'b> Pending<'b> {
         }
     }
 
+    /// The state with the pending records, heads included.
+    pub fn into_state(mut self) -> Layered<Box<dyn Snapshot>> {
+        self.stage_heads();
+        self.layered
+    }
+
     /// Whether there is something to reclaim: an entry of the queue, or a tree without a root.
     pub fn reclaims(&self) -> bool {
         self.reclaims || self.heads.iter().any(|open| open.tree != 0 && open.head.root.is_empty())
@@ -431,6 +454,7 @@ impl<'b> Pending<'b> {
         self.put_shared(&log_key(revision), record.into());
         if revision.is_multiple_of(LOG_TRIM_LEN) {
             let end = (revision + 1).saturating_sub(keep);
+            self.reclaims |= end > 1;
             for old in end.saturating_sub(LOG_TRIM_LEN).max(1)..end {
                 self.delete(&log_key(old));
             }

@@ -242,7 +242,9 @@ fn step_changes(snapshot: &dyn Snapshot, item: &Item) -> Result<(Vec<Change>, us
             let (key, value) = record?;
             if let (RecordKind::Page, What::Container(container)) = (kind, item.what) {
                 let page = PageRecord::open(&*key, value)?;
-                queue_references(item, container, &page, &mut changes)?;
+                items_below(item, container, &page, |below| {
+                    changes.push(Change::Put((&below.key()[..]).into(), below.encode().into()));
+                })?;
             }
             changes.push(Change::Delete((&*key).into()));
             deleted += 1;
@@ -252,11 +254,51 @@ fn step_changes(snapshot: &dyn Snapshot, item: &Item) -> Result<(Vec<Change>, us
     Ok((changes, deleted.max(1)))
 }
 
-fn queue_references(
+/// Bytes of the records that an entry stands for, of those below it, too.
+///
+/// # Errors
+/// Those of the backend; `Corrupted` when a page on the way is damaged.
+///
+/// # Complexity
+/// O(records): it reads all of them.
+pub fn weigh(snapshot: &dyn Snapshot, item: &Item) -> Result<u64> {
+    let mut len = 0;
+    let mut items = vec![item.clone()];
+    while let Some(item) = items.pop() {
+        for (kind, end) in item.ranges() {
+            let (from, to) = (prefix(item.tree, kind, item.id), prefix(item.tree, kind, end));
+            let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+            for record in snapshot.range(bounds, Direction::Forward)? {
+                let (key, value) = record?;
+                len += (key.len() + value.len()) as u64;
+                if let (RecordKind::Page, What::Container(container)) = (kind, item.what) {
+                    let page = PageRecord::open(&*key, value)?;
+                    items_below(&item, container, &page, |below| items.push(below))?;
+                }
+            }
+        }
+    }
+    Ok(len)
+}
+
+/// The entries of a tree's queue that were removed by logged revisions.
+///
+/// # Errors
+/// As [`step`].
+pub fn held(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Vec<Item>> {
+    let (from, to) =
+        (prefix(tree, RecordKind::Reclaim, 1), prefix(tree, RecordKind::Reclaim, Revision::MAX));
+    let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+    let records = snapshot.range(bounds, Direction::Forward)?;
+    records.map(|record| record.and_then(|(key, value)| Item::decode(&key, &value))).collect()
+}
+
+/// What a page of a removed container refers to.
+fn items_below(
     item: &Item,
     container: Container,
     record: &PageRecord<'_>,
-    changes: &mut Vec<Change>,
+    mut found: impl FnMut(Item),
 ) -> Result<()> {
     let page = record.page(container)?;
     let bad = || damaged(&record.key, "an entry does not read");
@@ -266,8 +308,7 @@ fn queue_references(
             if let Some(below) = reference.item(item.tree)
                 && !item.except.contains(&below.id)
             {
-                let below = Item { except: item.except.clone(), removed: item.removed, ..below };
-                changes.push(Change::Put((&below.key()[..]).into(), below.encode().into()));
+                found(Item { except: item.except.clone(), removed: item.removed, ..below });
             }
         })
         .ok_or_else(bad)?;

@@ -13,6 +13,7 @@
 //! ```
 
 pub mod backends;
+pub mod feed;
 mod file_scratch;
 mod file_system;
 pub mod formats;
@@ -24,6 +25,7 @@ pub mod snapshot;
 pub mod store;
 mod store_limits;
 pub mod subscribers;
+mod undo;
 
 pub use snapshot::{Member, NodeKind, Snapshot};
 pub use spinney_core::transaction::{Commit, Existing, Transaction};

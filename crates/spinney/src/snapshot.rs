@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use spinney_core::backend::{self, Revision};
 use spinney_core::check::{Report, check_snapshot};
+use spinney_core::history::{History, Logged};
 use spinney_core::limits::KEY_LEN_MAX;
 use spinney_core::node::{self, LongForm, Node};
 use spinney_core::path;
@@ -144,6 +145,35 @@ impl Snapshot {
     /// Those of the backend.
     pub fn revision(&self) -> Result<Revision> {
         Ok(Head::load(&*self.snapshot, 0)?.map_or(0, |head| head.revision))
+    }
+
+    /// The commits that led to this state, from the newest to the oldest that is kept.
+    ///
+    /// # Errors
+    /// Those of the backend; `Corrupted` for each one that is damaged.
+    pub fn log(&self) -> Result<impl Iterator<Item = Result<Logged>> + '_> {
+        Ok(self.from_base(History::of(&*self.snapshot).backwards()?))
+    }
+
+    /// The commits from a revision on, in order.
+    ///
+    /// # Errors
+    /// As [`Snapshot::log`].
+    pub fn log_from(&self, first: Revision) -> Result<impl Iterator<Item = Result<Logged>> + '_> {
+        Ok(self.from_base(History::of(&*self.snapshot).since(first)?))
+    }
+
+    /// Makes the paths of diffs begin where paths of this store do.
+    fn from_base<'s>(
+        &self,
+        commits: impl Iterator<Item = Result<Logged>> + 's,
+    ) -> impl Iterator<Item = Result<Logged>> + 's {
+        let steps = path::segments(&self.origin.base_path).count();
+        commits.map(move |logged| {
+            let mut logged = logged?;
+            logged.entry.diff.begin_below(steps);
+            Ok(logged)
+        })
     }
 
     /// The node at a path from the store's root; `None` when there is none.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use spinney_core::backend::{Backend, Capabilities, Revision};
 use spinney_core::diff::Diff;
-use spinney_core::history;
+use spinney_core::history::{self, Note, Retention};
 use spinney_core::reclaim;
 use spinney_core::scratch::{MemoryScratch, Scratch};
 use spinney_core::transaction::{Commit, Review, Transaction};
@@ -15,11 +15,15 @@ use spinney_core::{Error, ErrorKind, Memory, Result};
 
 #[cfg(feature = "json")]
 use crate::backends::json::Take;
+use crate::feed::{Bookmark, Changes};
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
 use crate::snapshot::{Origin, Recent, Snapshot};
 use crate::store_limits::Limits;
 use crate::subscribers::{Questions, Subscribers};
+
+/// Revisions after which somebody looks whether the log takes more than it may.
+const LOOK_AT_LOG_EVERY: Revision = 64;
 
 /// Conflicts after which a write gives up.
 const CONFLICTS_MAX: u32 = 64;
@@ -45,6 +49,8 @@ pub struct OpenOptions {
     read_only: bool,
     durability: Durability,
     limits: Limits,
+    retention: Retention,
+    note: Note,
     #[cfg(feature = "json")]
     take: Option<Take>,
 }
@@ -56,6 +62,8 @@ impl Default for OpenOptions {
             read_only: false,
             durability: Durability::default(),
             limits: Limits::DEFAULT,
+            retention: Retention::DEFAULT,
+            note: Note::default(),
             #[cfg(feature = "json")]
             take: None,
         }
@@ -90,6 +98,25 @@ impl OpenOptions {
     /// [`Limits::DEFAULT`]).
     pub fn limits(mut self, limits: Limits) -> OpenOptions {
         self.limits = limits;
+        self
+    }
+
+    /// How much history this process lets the store keep when it writes (default:
+    /// [`Retention::DEFAULT`]).
+    pub fn retention(mut self, retention: Retention) -> OpenOptions {
+        self.retention = retention;
+        self
+    }
+
+    /// Who makes the commits of this handle, unless they say otherwise.
+    pub fn author(mut self, author: impl Into<String>) -> OpenOptions {
+        self.note.author = author.into();
+        self
+    }
+
+    /// Why the commits of this handle are made, unless they say otherwise.
+    pub fn message(mut self, message: impl Into<String>) -> OpenOptions {
+        self.note.message = message.into();
         self
     }
 
@@ -185,7 +212,9 @@ impl OpenOptions {
         Store {
             shared: Arc::new(Shared {
                 backend,
-                janitor: Janitor::default(),
+                janitor: Janitor::new(self.retention),
+                note: self.note.clone(),
+                revisions_max: self.retention.revisions_max,
                 durability: self.durability,
                 scratch_dir,
                 origin: Arc::new(origin),
@@ -215,6 +244,8 @@ struct Shared {
     janitor: Janitor,
     backend: Arc<dyn Backend>,
     durability: Durability,
+    note: Note,
+    revisions_max: u64,
     scratch_dir: Option<PathBuf>,
     origin: Arc<Origin>,
     subscribers: Subscribers,
@@ -262,6 +293,47 @@ impl Store {
         Ok(Snapshot::new(Box::new(state), Arc::clone(&self.shared.origin)))
     }
 
+    /// The commits after a revision that concern a path, those to come included.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a malformed path; those of the backend.
+    pub fn changes(&self, path: &str, since: Revision) -> Result<Changes> {
+        Changes::new(self.clone(), path, since)
+    }
+
+    /// As [`Store::changes`], from where another feed was; one of another store begins with a gap.
+    ///
+    /// # Errors
+    /// As [`Store::changes`].
+    pub fn changes_from(&self, path: &str, bookmark: &Bookmark) -> Result<Changes> {
+        Changes::resume(self.clone(), path, bookmark)
+    }
+
+    /// Names the sequence of commits that revisions number: another one where the store's history does
+    /// not outlive its handle.
+    pub fn store_id(&self) -> String {
+        let own = || format!("{:016x}", self.shared.process);
+        self.shared.backend.store_id().unwrap_or_else(own)
+    }
+
+    /// Returns the newest durable revision as soon as it is above `after`, or when the time is up.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn wait_durable(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.shared.backend.wait_durable(after, timeout)
+    }
+
+    /// What the store stands on.
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        &*self.shared.backend
+    }
+
+    /// How many steps diffs have in front of the paths of this store.
+    pub(crate) fn base_len(&self) -> usize {
+        spinney_core::path::segments(&self.shared.origin.base_path).count()
+    }
+
     /// Forgets the commits before a revision: states before it cannot be read any more, and what they
     /// alone held is reclaimed. Returns how many commits it forgot.
     ///
@@ -270,8 +342,7 @@ impl Store {
     pub fn forget_before(&self, first: Revision) -> Result<u64> {
         let forgotten = history::trim(&*self.shared.backend, first)?;
         if forgotten > 0 {
-            let trees = spinney_core::check::trees(&*self.shared.backend.snapshot()?)?;
-            self.shared.janitor.wake(&self.shared.backend, &trees);
+            self.shared.janitor.wake(&self.shared.backend);
         }
         Ok(forgotten)
     }
@@ -403,6 +474,12 @@ impl Store {
     }
 }
 
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Shared {
     /// One try of a write; `None` when another writer came first.
     fn try_write<T>(
@@ -441,6 +518,10 @@ impl Shared {
             let mut transaction = Transaction::begin(&*self.backend)?;
             transaction.set_scratch(&new_scratch);
             transaction.set_base_path(self.origin.base_path.clone());
+            transaction.set_time_ms(now_ms());
+            transaction.set_author(&self.note.author)?;
+            transaction.set_message(&self.note.message)?;
+            transaction.set_revisions_max(self.revisions_max);
             let value = edit(&mut transaction)?;
             if let Some(questions) = &mut questions {
                 questions.amend(&mut transaction)?;
@@ -474,8 +555,8 @@ impl Shared {
                 Durability::None => {}
             }
         }
-        if commit.reclaims {
-            self.janitor.wake(&self.backend, &commit.trees);
+        if commit.reclaims || commit.revision.is_multiple_of(LOOK_AT_LOG_EVERY) {
+            self.janitor.wake(&self.backend);
         }
         Ok(Committed { revision: commit.revision, diff: commit.diff, value })
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use spinney::Result;
 
-use crate::global::Global;
+use crate::global::{At, Global};
 use crate::output::{Form, write_to};
 
 /// `spinney export`.
@@ -29,11 +29,14 @@ pub struct Export {
 
     #[command(flatten)]
     form: Form,
+
+    #[command(flatten)]
+    at: At,
 }
 
 impl Export {
     pub fn run(self, global: &Global) -> Result<()> {
-        let snapshot = global.read()?;
+        let snapshot = self.at.read(global)?;
         write_to(self.output.as_deref(), |out| {
             self.form.print("export", &snapshot, &self.path, out)
         })

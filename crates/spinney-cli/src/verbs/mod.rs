@@ -5,6 +5,7 @@ mod check;
 mod describe;
 mod edit;
 mod export;
+mod history;
 mod import;
 mod meta;
 mod read;
@@ -45,6 +46,16 @@ pub enum Verb {
     Import(import::Import),
     /// Print the tree, or a part of it, as JSON
     Export(export::Export),
+    /// Print what was committed, the newest first
+    Log(history::Log),
+    /// Print each commit as it is made
+    Watch(history::Watch),
+    /// Undo one commit
+    Revert(history::Revert),
+    /// Bring the state of an older revision back
+    Restore(history::Restore),
+    /// Forget old commits and give back what only they held
+    Forget(history::Forget),
     /// Print facts about the store
     Stats(stats::Stats),
     /// Read everything and tell what is damaged
@@ -80,6 +91,11 @@ impl Verb {
             Verb::Meta(verb) => verb.run(global),
             Verb::Import(verb) => verb.run(global),
             Verb::Export(verb) => verb.run(global),
+            Verb::Log(verb) => verb.run(global),
+            Verb::Watch(verb) => verb.run(global),
+            Verb::Revert(verb) => verb.run(global),
+            Verb::Restore(verb) => verb.run(global),
+            Verb::Forget(verb) => verb.run(global),
             Verb::Stats(verb) => verb.run(global),
             Verb::Check(verb) => return verb.run(global),
             Verb::Checkpoint(verb) => verb.run(global),

@@ -6,7 +6,7 @@ use clap::Args;
 use spinney::path::Display;
 use spinney::{Error, NodeKind, Path, Result, Snapshot, Value};
 
-use crate::global::Global;
+use crate::global::{At, Global};
 use crate::message::one_line;
 use crate::output::{Form, at, cannot_write, no_node, stdout};
 
@@ -16,6 +16,7 @@ use crate::output::{Form, at, cannot_write, no_node, stdout};
 Examples:
   spinney get /people/42
   spinney get /people --pretty
+  spinney get /people/42 --at 17
   spinney get /people/42/photo --bytes > photo.jpg")]
 pub struct Get {
     /// Path of the node; without it the whole store
@@ -28,11 +29,14 @@ pub struct Get {
     /// Print a string or bytes as they are, without quotes and without a line feed
     #[arg(long, conflicts_with_all = ["pretty", "lossy", "tagged"])]
     bytes: bool,
+
+    #[command(flatten)]
+    at: At,
 }
 
 impl Get {
     pub fn run(self, global: &Global) -> Result<()> {
-        let snapshot = global.read()?;
+        let snapshot = self.at.read(global)?;
         match self.bytes {
             true => self.print_bytes(&snapshot),
             false => self.form.print("get", &snapshot, &self.path, &mut stdout()),
@@ -90,11 +94,14 @@ pub struct List {
     /// Print kind and number of members too
     #[arg(long, short)]
     long: bool,
+
+    #[command(flatten)]
+    at: At,
 }
 
 impl List {
     pub fn run(self, global: &Global) -> Result<()> {
-        let snapshot = global.read()?;
+        let snapshot = self.at.read(global)?;
         let path = &self.path;
         let mut out = stdout();
         let mut print = |member: spinney::Member| {
@@ -133,11 +140,14 @@ pub struct Count {
     /// Path of a map or list; without it the number of trees
     #[arg(default_value = "", hide_default_value = true)]
     path: String,
+
+    #[command(flatten)]
+    at: At,
 }
 
 impl Count {
     pub fn run(self, global: &Global) -> Result<()> {
-        let snapshot = global.read()?;
+        let snapshot = self.at.read(global)?;
         let path = &self.path;
         let count = match snapshot.count(path).map_err(|error| at("count", path, error))? {
             Some(count) => count,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use spinney::Result;
 
-use crate::global::{Global, Level, Write};
+use crate::global::{Global, Write};
 use crate::progress;
 
 /// `spinney checkpoint`.
@@ -21,7 +21,7 @@ pub struct Checkpoint {}
 
 impl Checkpoint {
     pub fn run(self, global: &Global) -> Result<()> {
-        global.open_to_change(&Write { durability: Level::Durable, take: None })?.checkpoint()
+        global.open_to_change(&Write::default())?.checkpoint()
     }
 }
 
@@ -38,7 +38,7 @@ pub struct Compact {}
 
 impl Compact {
     pub fn run(self, global: &Global) -> Result<()> {
-        let store = global.open_to_change(&Write { durability: Level::Durable, take: None })?;
+        let store = global.open_to_change(&Write::default())?;
         let bar = progress::activity("compacting", global.quiet);
         let compacted = store.reclaim().and_then(|records| Ok((records, store.compact()?)));
         bar.finish_and_clear();

@@ -9,6 +9,7 @@ mod basics;
 pub mod bulk;
 mod commits;
 mod containers;
+mod history;
 mod imports;
 mod limits;
 mod lists;
@@ -47,7 +48,7 @@ pub fn suite(factory: Factory<'_>) {
 /// # Panics
 /// When a case fails.
 pub fn tree(factory: Factory<'_>) {
-    let groups: [(&str, &[Case]); 12] = [
+    let groups: [(&str, &[Case]); 13] = [
         ("basics", basics::CASES),
         ("scalars", scalars::CASES),
         ("maps", maps::CASES),
@@ -57,6 +58,7 @@ pub fn tree(factory: Factory<'_>) {
         ("limits", limits::CASES),
         ("commits", commits::CASES),
         ("removal", removal::CASES),
+        ("history", history::CASES),
         ("imports", imports::CASES),
         ("subscribers", subscribers::CASES),
         ("bulk", bulk::CASES),

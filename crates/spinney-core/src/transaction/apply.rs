@@ -1,11 +1,15 @@
 //! Applying a diff as edits.
 
-use crate::diff::{Diff, Step, What};
+use std::sync::Arc;
+
+use crate::diff::{Diff, Op, Step, What};
 use crate::edit::{Body, Edit};
 use crate::error::{Error, Result};
-use crate::path::{self};
+use crate::expand::ContainedBuilder;
+use crate::node;
+use crate::path::{self, Display};
 
-use super::{Existing, Transaction};
+use super::{Existing, Transaction, damaged};
 
 /// Whether the elements of lists have the ids that a diff names.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,39 +37,72 @@ impl Transaction<'_> {
         self.apply_with(diff, Ids::Other)
     }
 
-    fn apply_with(&mut self, diff: &Diff, ids: Ids) -> Result<()> {
+    /// As [`Transaction::apply`], only where everything that an operation changes is still what it
+    /// was.
+    ///
+    /// # Errors
+    /// `Conflict` naming the first path that holds something else.
+    pub fn apply_exactly(&mut self, diff: &Diff) -> Result<()> {
         for op in &diff.ops {
-            let path = self.below_base(&op.pointer()).into_owned();
-            let applied = match (&op.what, &op.new, op.path.last()) {
-                (What::Meta, Some(meta), _) => self.replace_meta(&path, meta),
-                (What::Meta, None, _) => self.replace_meta(&path, &[]),
-                (What::Node, _, Some(Step::Element { id, position }))
-                    if op.old.is_some()
-                        && ids == Ids::Same
-                        && self.element_id(&path, *position)? != Some(*id) =>
-                {
-                    Err(Error::conflict(format!("the element {id} is not there")))
-                }
-                (What::Node, None, None) => {
-                    Err(Error::invalid_input("the root cannot be removed; remove its members"))
-                }
-                (What::Node, None, _) => self.try_remove(&path).and_then(|existed| match existed {
-                    true => Ok(()),
-                    false => Err(Error::conflict("there is nothing to remove")),
-                }),
-                (What::Node, Some(new), Some(Step::Element { id, position }))
-                    if op.old.is_none() =>
-                {
-                    self.apply_insert(&path, *position, Some(*id).filter(|_| ids == Ids::Same), new)
-                }
-                (What::Node, Some(new), _) => {
-                    let new = crate::expand::Contained(new);
-                    self.try_set(&path, Existing::Any, |visitor| new.visit(visitor))
-                }
-            };
-            applied.map_err(|error| error.at(format_args!("apply a diff at {}", op.pointer())))?;
+            let pointer = op.pointer();
+            let path = self.below_base(&pointer).into_owned();
+            let is_insert =
+                op.old.is_none() && matches!(op.path.last(), Some(Step::Element { .. }));
+            if !is_insert && self.contained_at(&path, op.what)? != op.old {
+                let text = "it was changed since, so this cannot be undone";
+                return Err(Error::conflict(text).at(Display(&pointer)));
+            }
+            self.apply_op(op, Ids::Same)?;
         }
         Ok(())
+    }
+
+    /// A node with everything in it, or its metadata, encoded as in expanded diffs.
+    fn contained_at(&mut self, path: &str, what: What) -> Result<Option<Arc<[u8]>>> {
+        let mut contained = ContainedBuilder::default();
+        let found = self.visit_at(path, &mut contained)?;
+        let contained = found.then(|| contained.finish());
+        match (what, contained) {
+            (What::Meta, Some(contained)) => {
+                let meta = node::read(&contained).ok_or_else(damaged)?.meta;
+                Ok(Some(meta.into()))
+            }
+            (_, contained) => Ok(contained),
+        }
+    }
+
+    fn apply_with(&mut self, diff: &Diff, ids: Ids) -> Result<()> {
+        diff.ops.iter().try_for_each(|op| self.apply_op(op, ids))
+    }
+
+    fn apply_op(&mut self, op: &Op, ids: Ids) -> Result<()> {
+        let path = self.below_base(&op.pointer()).into_owned();
+        let applied = match (&op.what, &op.new, op.path.last()) {
+            (What::Meta, Some(meta), _) => self.replace_meta(&path, meta),
+            (What::Meta, None, _) => self.replace_meta(&path, &[]),
+            (What::Node, _, Some(Step::Element { id, position }))
+                if op.old.is_some()
+                    && ids == Ids::Same
+                    && self.element_id(&path, *position)? != Some(*id) =>
+            {
+                Err(Error::conflict(format!("the element {id} is not there")))
+            }
+            (What::Node, None, None) => {
+                Err(Error::invalid_input("the root cannot be removed; remove its members"))
+            }
+            (What::Node, None, _) => self.try_remove(&path).and_then(|existed| match existed {
+                true => Ok(()),
+                false => Err(Error::conflict("there is nothing to remove")),
+            }),
+            (What::Node, Some(new), Some(Step::Element { id, position })) if op.old.is_none() => {
+                self.apply_insert(&path, *position, Some(*id).filter(|_| ids == Ids::Same), new)
+            }
+            (What::Node, Some(new), _) => {
+                let new = crate::expand::Contained(new);
+                self.try_set(&path, Existing::Any, |visitor| new.visit(visitor))
+            }
+        };
+        applied.map_err(|error| error.at(format_args!("apply a diff at {}", op.pointer())))
     }
 
     /// The id of the element at a position of the list that a path leads to.

@@ -8,11 +8,12 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::backend::{self, Outcome, Revision, TreeId};
+use crate::backend::{self, Outcome, Revision, Snapshot, TreeId};
 use crate::diff::{Delta, Diff, MemberChange, MemberDelta, Op, Step, Steps, What};
 use crate::edit::{Body, Edit, encode_list, encode_map};
 use crate::error::{Error, Result};
 use crate::history::Entry;
+use crate::overlay::Layered;
 use crate::reclaim::references;
 use crate::visit::Container;
 
@@ -27,8 +28,16 @@ pub struct Commit {
     pub diff: Diff,
     /// The trees that were written: where reclaim may find work.
     pub trees: Vec<TreeId>,
-    /// Whether something was put into the reclaim queue.
+    /// Whether something was put into the reclaim queue, or the log was trimmed.
     pub reclaims: bool,
+}
+
+/// What a transaction would do.
+pub struct Preview {
+    /// What it would change.
+    pub diff: Diff,
+    /// The state that it would make.
+    pub state: Layered<Box<dyn Snapshot>>,
 }
 
 impl Transaction<'_> {
@@ -49,24 +58,12 @@ impl Transaction<'_> {
         commit_id: u128,
         review: Option<&mut dyn Review>,
     ) -> Result<Commit> {
-        let opened = self.opened()?;
-        for &node in opened.iter().rev() {
-            match self.edits.nodes[node].body {
-                Body::Map(_) => encode_map::encode(&mut self.edits, &mut self.pending, node)?,
-                Body::List(_) => encode_list::encode(&mut self.edits, &mut self.pending, node)?,
-            }
-        }
-        let diff = self.diff();
         let base = self.pending.base();
+        let diff = self.encode()?;
         if diff.is_empty() {
             return Ok(Commit { revision: base, diff, trees: Vec::new(), reclaims: false });
         }
         let revision = base + 1;
-        if let Some(root) = self.edits.nodes[0].encoded.take() {
-            self.pending.head(0)?.root = root;
-        } else {
-            self.pending.head(0)?;
-        }
         self.note.commit_id = commit_id;
         if let Some(review) = review {
             self.review(&diff, review)?;
@@ -88,6 +85,35 @@ impl Transaction<'_> {
                 Err(Error::conflict("the store changed while the transaction was open"))
             }
         }
+    }
+
+    /// What the edits change, and the state that they make.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn preview(mut self) -> Result<Preview> {
+        let diff = self.encode()?;
+        Ok(Preview { diff, state: self.pending.into_state() })
+    }
+
+    /// Puts the edits into pages; returns what they change.
+    fn encode(&mut self) -> Result<Diff> {
+        let opened = self.opened()?;
+        for &node in opened.iter().rev() {
+            match self.edits.nodes[node].body {
+                Body::Map(_) => encode_map::encode(&mut self.edits, &mut self.pending, node)?,
+                Body::List(_) => encode_list::encode(&mut self.edits, &mut self.pending, node)?,
+            }
+        }
+        let diff = self.diff();
+        if !diff.is_empty() {
+            let root = self.edits.nodes[0].encoded.take();
+            let head = self.pending.head(0)?;
+            if let Some(root) = root {
+                head.root = root;
+            }
+        }
+        Ok(diff)
     }
 
     /// The changed containers that are still in the tree, parents before children.

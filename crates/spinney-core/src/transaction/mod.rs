@@ -13,17 +13,17 @@ mod root;
 
 use std::borrow::Cow;
 
-use crate::backend::{Backend, Revision, TreeId};
+use crate::backend::{Backend, Revision, Snapshot, TreeId};
 use crate::build::{Builder, NewScratch};
 use crate::edit::{Edit, Edits};
 use crate::error::{Error, Result};
-use crate::history::{NOTE_LEN_MAX, Note, REVISIONS_MAX};
+use crate::history::{NOTE_LEN_MAX, Note, Retention};
 use crate::key::{EncodedKey, Key};
 use crate::limits::KEY_LEN_MAX;
 use crate::path::{self, Path};
 use crate::pending::Pending;
 
-pub use commit::Commit;
+pub use commit::{Commit, Preview};
 pub use review::{Derived, Proposed, Review};
 
 /// Edits that become visible together or not at all.
@@ -66,7 +66,22 @@ impl<'b> Transaction<'b> {
     /// # Errors
     /// Those of the backend.
     pub fn begin(backend: &'b dyn Backend) -> Result<Transaction<'b>> {
-        let pending = Pending::new(backend)?.recover()?;
+        Transaction::on(Pending::new(backend)?.recover()?)
+    }
+
+    /// Starts from a state that need not be the newest, to see what edits would make of it.
+    /// [`Transaction::preview`] ends it; it cannot be committed.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn detached(
+        backend: &'b dyn Backend,
+        snapshot: Box<dyn Snapshot>,
+    ) -> Result<Transaction<'b>> {
+        Transaction::on(Pending::detached(backend, snapshot)?)
+    }
+
+    fn on(pending: Pending<'b>) -> Result<Transaction<'b>> {
         let edits = Edits::new(&pending)?;
         Ok(Transaction {
             pending,
@@ -79,7 +94,7 @@ impl<'b> Transaction<'b> {
             base_path: Path::root(),
             trail: Vec::with_capacity(8),
             note: Note::default(),
-            revisions_max: REVISIONS_MAX,
+            revisions_max: Retention::DEFAULT.revisions_max,
         })
     }
 
@@ -139,7 +154,7 @@ impl<'b> Transaction<'b> {
         Ok(())
     }
 
-    /// Says how many revisions the change log keeps; the default is [`REVISIONS_MAX`].
+    /// Says how many revisions the change log keeps; the default is that of [`Retention`].
     pub fn set_revisions_max(&mut self, revisions_max: u64) {
         self.revisions_max = revisions_max;
     }

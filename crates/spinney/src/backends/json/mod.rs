@@ -169,6 +169,10 @@ impl Backend for Json {
         self.store().wait(after, timeout)
     }
 
+    fn wait_durable(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.store().wait_durable(after, timeout)
+    }
+
     fn stats(&self) -> Result<Vec<(String, String)>> {
         self.store().stats()
     }

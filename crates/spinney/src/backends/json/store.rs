@@ -4,7 +4,7 @@
 
 use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use spinney_core::backend::{
@@ -39,6 +39,8 @@ pub struct Store {
     pub file: Mutex<Printed>,
     pub group: Group,
     segments: Arc<Segments>,
+    /// Notified when more is durable.
+    durably: Condvar,
     pub keeper: Keeper,
     commits: AtomicU64,
     read_only: bool,
@@ -156,6 +158,7 @@ impl Store {
             }),
             group: Group::default(),
             segments,
+            durably: Condvar::new(),
             keeper: Keeper::default(),
             commits: AtomicU64::new(0),
             read_only,
@@ -194,7 +197,11 @@ impl Store {
         self.write()?;
         self.group
             .sync(&self.segments, end, written)
-            .map_err(|error| self.tail().fail(error, self.group.synced()))
+            .map_err(|error| self.tail().fail(error, self.group.synced()))?;
+        // Who waits has looked under the lock.
+        drop(self.tail());
+        self.durably.notify_all();
+        Ok(())
     }
 
     /// Makes everything that is committed now durable.
@@ -311,6 +318,15 @@ impl Backend for Store {
 
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
         self.memory.wait(after, timeout)
+    }
+
+    fn wait_durable(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        let lacks = |tail: &mut Tail| tail.durable(self.group.synced()) <= after;
+        let (tail, _) = self
+            .durably
+            .wait_timeout_while(self.tail(), timeout, lacks)
+            .unwrap_or_else(PoisonError::into_inner);
+        Ok(tail.durable(self.group.synced()))
     }
 
     fn stats(&self) -> Result<Vec<(String, String)>> {

@@ -93,6 +93,11 @@ impl Tail {
         self.ends.end_of(revision)
     }
 
+    /// The newest revision that is durable when all before a position is.
+    pub fn durable(&self, synced: Position) -> Revision {
+        self.ends.first_behind(synced).map_or(self.revision, |first| first - 1)
+    }
+
     /// Takes the diffs that the file lacks; they come back when it could not be replaced.
     pub fn take_diffs(&mut self) -> Vec<Arc<[u8]>> {
         self.diffs_len = 0;

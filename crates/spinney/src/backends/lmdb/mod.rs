@@ -119,15 +119,10 @@ impl Lmdb {
             page_size: PAGE_SIZE,
             key_len_max: engine::KEY_LEN_MAX,
             commit_len_max: COMMIT_LEN_MAX,
-            push_wait: false,
+            push_wait: true,
             keeps_diffs: false,
         };
         Arc::new(Lmdb { store, capabilities, read_only })
-    }
-
-    /// The random id that the store was made with.
-    pub fn store_id(&self) -> &str {
-        &self.store.directory.store_id
     }
 
     /// Durable engine transactions since the store was made: checkpoints and big commits.
@@ -198,6 +193,20 @@ impl Backend for Lmdb {
         self.store.wait(after, timeout)
     }
 
+    fn wait_durable(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.store.wait_durable(after, timeout)
+    }
+
+    /// The random id that the store was made with.
+    fn store_id(&self) -> Option<String> {
+        Some(self.store.directory.store_id.clone())
+    }
+
+    fn len_bytes(&self) -> Result<Option<u64>> {
+        let engine = self.store.engine.stats()?;
+        Ok(Some(engine.pages_used * engine.page_len))
+    }
+
     fn stats(&self) -> Result<Vec<(String, String)>> {
         let engine = self.store.engine.stats()?;
         let own = self.store.stats()?;
@@ -206,7 +215,7 @@ impl Backend for Lmdb {
         });
         let pages_free = engine.pages.saturating_sub(engine.pages_used);
         let pairs = [
-            ("store id", self.store_id().to_owned()),
+            ("store id", self.store.directory.store_id.clone()),
             ("file bytes", engine.file_len.to_string()),
             ("map bytes", engine.map_len.to_string()),
             ("engine page bytes", engine.page_len.to_string()),

@@ -9,12 +9,15 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use memmap2::{MmapMut, MmapOptions};
+use rustix::fs::Timespec;
+use rustix::thread::futex;
 use spinney_core::Result;
+use spinney_core::backend::Revision;
 
 use super::engine::Access;
 use crate::journal::Position;
@@ -27,7 +30,10 @@ pub const SHARED_FILE: &str = "shared";
 const LEN: u64 = 4_096;
 
 /// Says that the numbers hold, and of what layout they are.
-const READY: u64 = u64::from_le_bytes(*b"spinney1");
+const READY: u64 = u64::from_le_bytes(*b"spinney2");
+
+/// How often who waits looks by itself, in case that who should have woken it was killed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a process waits before it looks again whether another one has set the file up.
 const RETRY: Duration = Duration::from_millis(1);
@@ -53,8 +59,14 @@ const COMMITS: usize = 3;
 const SYNCS: usize = 4;
 /// The engine's transaction before which states are not to be read any more.
 const FIRST_READABLE: usize = 5;
+/// The newest revision that is known to be durable.
+const DURABLE: usize = 6;
+/// Threads that wait to be woken.
+const WAITING: usize = 7;
+/// Counts what they wait for, in its lower half.
+const WAKES: usize = 8;
 /// From here on, in turns: a transaction of the engine, and when it was, in seconds.
-const FOLDS: usize = 6;
+const FOLDS: usize = 9;
 const FOLDS_MAX: usize = 200;
 
 /// The shared numbers, and whether this process is alone and must set them.
@@ -149,7 +161,8 @@ impl Shared {
 
     /// Tells the others that the journal is written up to `end`; only for who holds the writer's lock.
     pub fn publish(&self, end: Position) {
-        self.words()[PUBLISHED].store(end.pack(), Ordering::Release);
+        self.words()[PUBLISHED].store(end.pack(), Ordering::SeqCst);
+        self.wake_waiting();
     }
 
     /// Up to where the journal is known to be synced, by whichever process.
@@ -160,6 +173,67 @@ impl Shared {
     /// Tells the others that the journal is synced up to `end`.
     pub fn advance_synced(&self, end: Position) {
         self.words()[SYNCED].fetch_max(end.pack(), Ordering::AcqRel);
+    }
+
+    /// The newest revision that is known to be durable, by whichever process.
+    pub fn durable(&self) -> Revision {
+        self.words()[DURABLE].load(Ordering::SeqCst)
+    }
+
+    /// Tells the others that a revision is durable, and all before it.
+    pub fn advance_durable(&self, revision: Revision) {
+        if self.words()[DURABLE].fetch_max(revision, Ordering::SeqCst) < revision {
+            self.wake_waiting();
+        }
+    }
+
+    /// Wakes those who wait, in all processes. Most often nobody does, and then it costs nothing.
+    #[inline]
+    pub fn wake_waiting(&self) {
+        if self.words()[WAITING].load(Ordering::SeqCst) > 0 {
+            self.wakes().fetch_add(1, Ordering::SeqCst);
+            // It fails only for a word that is none.
+            let _ = futex::wake(self.wakes(), futex::Flags::empty(), u32::MAX >> 1);
+        }
+    }
+
+    /// Asks for a value, again whenever something happens, until it is told that the value is the one
+    /// to wait for, or the time is up.
+    ///
+    /// # Errors
+    /// Those of `value`.
+    pub fn wait_until<T>(
+        &self,
+        timeout: Duration,
+        mut value: impl FnMut() -> Result<(T, bool)>,
+    ) -> Result<T> {
+        let (found, is_it) = value()?;
+        if is_it || timeout.is_zero() {
+            return Ok(found);
+        }
+        let deadline = Instant::now().checked_add(timeout);
+        let waiting = &self.words()[WAITING];
+        waiting.fetch_add(1, Ordering::SeqCst);
+        let found = loop {
+            let seen = self.wakes().load(Ordering::SeqCst);
+            let found = match value() {
+                Ok((found, false)) => found,
+                Ok((found, true)) => break Ok(found),
+                Err(error) => break Err(error),
+            };
+            let left = deadline
+                .map_or(LOOK_EVERY, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                break Ok(found);
+            }
+            let left = left.min(LOOK_EVERY);
+            let time = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
+            let time = if left == LOOK_EVERY { Timespec { tv_sec: 1, tv_nsec: 0 } } else { time };
+            // Whatever wakes it, the value tells.
+            let _ = futex::wait(self.wakes(), futex::Flags::empty(), seen, Some(&time));
+        };
+        waiting.fetch_sub(1, Ordering::SeqCst);
+        found
     }
 
     /// Counts a commit, of whichever process.
@@ -209,6 +283,13 @@ impl Shared {
 
     fn is_ready(&self) -> bool {
         self.words()[STATE].load(Ordering::Acquire) == READY
+    }
+
+    fn wakes(&self) -> &AtomicU32 {
+        let word = &raw const self.words()[WAKES];
+        // SAFETY: half of a word is as aligned as it needs to be, lives as long, and is only ever used
+        // as this half.
+        unsafe { &*word.cast::<AtomicU32>() }
     }
 
     fn words(&self) -> &[AtomicU64] {

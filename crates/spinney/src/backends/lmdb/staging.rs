@@ -13,7 +13,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use spinney_core::backend::{Batch, Change, Outcome, Revision, Snapshot, WriteGuard};
@@ -36,9 +36,6 @@ const JOURNALED_BATCH_RECORDS_MAX: usize = 50_000;
 /// With more bytes unwritten a commit writes them before it answers.
 const UNWRITTEN_LEN_MAX: usize = 1 << 20;
 
-/// How often `wait` looks for commits of other processes.
-const POLL: Duration = Duration::from_millis(10);
-
 /// One open store, shared by its handles and snapshots.
 pub struct Store {
     pub directory: Directory,
@@ -56,9 +53,6 @@ pub struct Store {
     segments: Arc<Segments>,
     /// Why the store refuses writes.
     failure: Mutex<Failure>,
-    committed: Condvar,
-    /// Threads that wait for it; changes under the tail's lock, as the revision does that they wait for.
-    waiting: AtomicUsize,
     flusher: Arc<Flusher>,
     counts: Counts,
     limits: Limits,
@@ -117,7 +111,7 @@ impl Store {
             tail.recover(engine.snapshot(())?.checkpoint()?)?;
             shared.set_up(tail.journal.end())?;
         }
-        Ok(Arc::new(Store {
+        let store = Arc::new(Store {
             directory,
             engine,
             turnstile,
@@ -128,8 +122,6 @@ impl Store {
             tail: Mutex::new(tail),
             group: Group::default(),
             failure: Mutex::default(),
-            committed: Condvar::new(),
-            waiting: AtomicUsize::new(0),
             flusher: Flusher::new(limits),
             counts: Counts {
                 snapshots: AtomicUsize::new(0),
@@ -137,7 +129,16 @@ impl Store {
             },
             limits,
             shared,
-        }))
+        });
+        if is_alone {
+            // What a killed process has written may not be synced.
+            let revision = store.snapshot()?.revision()?;
+            if !store.is_read_only() {
+                store.sync(revision)?;
+            }
+            store.shared.advance_durable(revision);
+        }
+        Ok(store)
     }
 
     pub fn is_read_only(&self) -> bool {
@@ -223,10 +224,7 @@ impl Store {
     fn count_commit(&self, batch: &Batch) {
         if !batch.is_maintenance() {
             self.shared.count_commit();
-            // Most often nobody waits, and telling that to the system is not free.
-            if self.waiting.load(Ordering::Relaxed) > 0 {
-                self.committed.notify_all();
-            }
+            self.shared.wake_waiting();
         }
     }
 
@@ -310,6 +308,7 @@ impl Store {
     fn commit_directly(self: &Arc<Self>, batch: &Batch, revision: Revision) -> Result<Outcome> {
         self.fold_all(&batch.changes)?;
         self.tail().revision = revision;
+        self.shared.advance_durable(revision);
         self.count_commit(batch);
         Ok(Outcome::Committed(revision))
     }
@@ -344,6 +343,7 @@ impl Store {
         let mut tail = self.tail();
         tail.restart(upto);
         self.shared.publish(tail.journal.end());
+        self.shared.advance_durable(tail.revision);
         let hold = tail.hold.take();
         drop(tail);
         drop(hold);
@@ -380,9 +380,13 @@ impl Store {
         let mut tail = self.tail();
         let hold = if tail.lacks(revision) { self.write_tail(&mut tail)? } else { None };
         let end = tail.end_of(revision);
+        let covered = revision.min(tail.revision);
         drop(tail);
         drop(hold);
-        let Some(end) = end else { return Ok(()) };
+        let Some(end) = end else {
+            self.shared.advance_durable(covered);
+            return Ok(());
+        };
         self.group.advance(self.shared.synced());
         let published = || {
             self.shared.count_sync();
@@ -391,6 +395,7 @@ impl Store {
         match self.group.sync(&self.segments, end, published) {
             Ok(()) => {
                 self.shared.advance_synced(self.group.synced());
+                self.shared.advance_durable(covered);
                 Ok(())
             }
             Err(error) => Err(self.fail(&mut self.tail(), error)),
@@ -419,20 +424,18 @@ impl Store {
 
     /// Returns the newest revision when it is above `after` or the time is up.
     pub fn wait(self: &Arc<Self>, after: Revision, timeout: Duration) -> Result<Revision> {
-        let deadline = Instant::now() + timeout;
-        loop {
+        self.shared.wait_until(timeout, || {
             let revision = self.snapshot()?.revision()?;
-            let left = deadline.saturating_duration_since(Instant::now());
-            if revision > after || left.is_zero() {
-                return Ok(revision);
-            }
-            let tail = self.tail();
-            if tail.revision <= after {
-                self.waiting.fetch_add(1, Ordering::Relaxed);
-                drop(self.committed.wait_timeout(tail, left.min(POLL)));
-                self.waiting.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
+            Ok((revision, revision > after))
+        })
+    }
+
+    /// Returns the newest durable revision when it is above `after` or the time is up.
+    pub fn wait_durable(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        self.shared.wait_until(timeout, || {
+            let revision = self.shared.durable();
+            Ok((revision, revision > after))
+        })
     }
 
     pub fn stats(&self) -> Result<Stats> {
