@@ -11,9 +11,13 @@ use super::Position;
 pub struct Ends(VecDeque<(Revision, Position)>);
 
 impl Ends {
-    /// What is read of others: nothing is known to be durable.
-    pub fn of(revision: Revision, end: Position) -> Ends {
-        Ends([(revision, end)].into())
+    /// Adds what was read of others, of which nothing is known to be durable. It goes with the record
+    /// before it: to sync more than a revision needs does no harm.
+    pub fn read(&mut self, first: Revision, end: Position) {
+        match self.0.back_mut() {
+            Some((_, last)) => *last = end,
+            None => self.0.push_back((first, end)),
+        }
     }
 
     /// Adds a record, and forgets those that end before `synced`.
@@ -38,5 +42,25 @@ impl Ends {
     /// The first revision behind what is synced.
     pub fn first_behind(&self, synced: Position) -> Option<Revision> {
         self.0.iter().find(|(_, end)| *end > synced).map(|(first, _)| *first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_of_others_leaves_own_revisions_to_be_synced() {
+        let at = |offset| Position { generation: 1, offset };
+        let mut ends = Ends::default();
+        ends.push(5, at(80), at(0));
+        ends.read(6, at(160));
+        ends.push(8, at(240), at(0));
+        assert_eq!([4, 5, 7, 8, 9].map(|revision| ends.end_of(revision)), {
+            [None, Some(at(160)), Some(at(160)), Some(at(240)), Some(at(240))]
+        });
+        assert_eq!(ends.first_behind(at(160)), Some(8));
+        ends.push(9, at(320), at(240));
+        assert_eq!([5, 8].map(|revision| ends.end_of(revision)), [None, None]);
     }
 }

@@ -106,7 +106,7 @@ impl Tail {
         self.checkpointed = checkpointed;
         let Tail { journal, layers, revision, .. } = self;
         journal.recover(checkpointed, &mut |event| layers.take(event, checkpointed, revision))?;
-        self.ends = Ends::of(self.revision, self.journal.end());
+        self.ends.read(0, self.journal.end());
         Ok(())
     }
 
@@ -117,10 +117,11 @@ impl Tail {
             return Ok(Followed::Reached);
         }
         self.version += 1;
+        let first = self.revision + 1;
         let Tail { journal, layers, checkpointed, revision, .. } = self;
         let mut take = |event: Event<'_>| layers.take(event, *checkpointed, revision);
         let followed = journal.follow(published, &mut take)?;
-        self.ends = Ends::of(self.revision, self.journal.end());
+        self.ends.read(first, self.journal.end());
         Ok(followed)
     }
 
