@@ -158,6 +158,21 @@ impl Engine {
         self.env.clear_stale_readers().map_err(|error| self.error("cannot clear readers of", error))
     }
 
+    /// Whether the file has a newer state than a snapshot that was just taken: a process is about to
+    /// tell the others of a transaction that it has committed, or has died before it could.
+    pub fn is_ahead_of<O: Owner>(&self, snapshot: &EngineSnapshot<O>) -> bool {
+        self.transactions() > snapshot.transaction() as u64
+    }
+
+    /// Gives snapshots what a process has committed that has died before it could tell the others;
+    /// waits for a process that lives.
+    pub fn settle(&self) -> Result<()> {
+        // LMDB takes over from the dead for the next writer, and for nobody else.
+        let txn = self.env.write_txn().map_err(|error| self.error("cannot write", error))?;
+        txn.abort();
+        Ok(())
+    }
+
     /// Writes staged changes, then a batch's changes in their order, and with them up to where this
     /// checkpoint goes; commits all of it durably. Does nothing when the file is beyond it already.
     pub fn checkpoint(
@@ -231,6 +246,18 @@ impl Engine {
             records: records.entries as u64 - u64::from(has_checkpoint),
             readers: info.number_of_readers,
         })
+    }
+
+    /// Leaves everything as a process does that dies in a commit: the file has its state, and the
+    /// others know of the transaction `known` alone.
+    #[cfg(test)]
+    pub fn stop_within_commit(&self, known: usize) -> Result<()> {
+        let table = self.table.expect("a table of readers");
+        // SAFETY: as in `pinned`.
+        let table = unsafe { BorrowedFd::borrow_raw(table) };
+        readers::write_last(table, known as u64).expect("the table is written");
+        std::mem::forget(self.env.write_txn().map_err(|error| self.error("cannot write", error))?);
+        Ok(())
     }
 
     /// Durable engine transactions since the store was made.

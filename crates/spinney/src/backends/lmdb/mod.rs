@@ -27,6 +27,8 @@ mod changes;
 mod directory;
 mod engine;
 mod flusher;
+#[cfg(test)]
+mod killed;
 mod length;
 mod network;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! A snapshot has a slot in LMDB's table of readers, a file that all processes map; LMDB uses a page
 //! again when no slot names a state that has it. The layout is that of LMDB 0.9 on Linux with 64 bits
-//! (`mdb.c`: `MDB_txninfo`, `MDB_reader`). This module only reads.
+//! (`mdb.c`: `MDB_txninfo`, `MDB_reader`). This module only reads, but in tests.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -80,6 +80,13 @@ pub fn read(table: BorrowedFd<'_>) -> io::Result<Vec<Reader>> {
         (process != 0 && transaction != NO_TRANSACTION).then_some(Reader { transaction, process })
     });
     Ok(readers.collect())
+}
+
+/// Sets the last transaction that snapshots are told of.
+#[cfg(test)]
+pub fn write_last(table: BorrowedFd<'_>, transaction: u64) -> io::Result<()> {
+    const LAST_AT: u64 = 8;
+    Ok(rustix::io::pwrite(table, &transaction.to_ne_bytes(), LAST_AT).map(drop)?)
 }
 
 #[cfg(test)]

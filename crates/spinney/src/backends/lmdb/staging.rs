@@ -108,6 +108,9 @@ impl Store {
         let mut tail = Tail::new(Journal::new(segments));
         let Joined { shared, is_alone } = Shared::join(&directory.path, access)?;
         if is_alone {
+            if access == Access::ReadWrite {
+                engine.settle()?;
+            }
             tail.recover(engine.snapshot(())?.checkpoint()?)?;
             shared.set_up(tail.journal.end())?;
         }
@@ -158,10 +161,22 @@ impl Store {
     }
 
     /// Reads what others have published, and pins the state of the engine that belongs below it.
+    ///
+    /// Who had the writer's lock before may have died in a checkpoint that the engine has, and shows
+    /// only when it is written next. Nothing may be appended to a generation that turns out to be
+    /// folded then, so who takes the lock makes the engine show it first.
     fn pin<O: Owner>(&self, tail: &mut Tail, owner: impl Fn() -> O) -> Result<EngineSnapshot<O>> {
         loop {
             let followed = tail.catch_up(self.shared.published())?;
             let engine = self.engine.snapshot(owner())?;
+            let takings = self.turnstile.as_ref().map_or(0, |turnstile| turnstile.takings());
+            if tail.settled != takings {
+                if self.engine.is_ahead_of(&engine) {
+                    self.engine.settle()?;
+                    continue;
+                }
+                tail.settled = takings;
+            }
             match (tail.is_behind(&engine)?, followed) {
                 (false, Followed::Reached) => return Ok(engine),
                 (false, Followed::Gone) => return Err(tail.lost()),

@@ -31,6 +31,8 @@ pub struct Tail {
     unwritten: Unwritten,
     /// Counts the states that this process has seen.
     version: u64,
+    /// Since which taking of the writer's lock the engine is known to show what it has.
+    pub settled: u64,
     /// The writer's lock, while anything is unwritten.
     pub hold: Option<Hold>,
     body: Vec<u8>,
@@ -74,6 +76,7 @@ impl Tail {
             revision: 0,
             unwritten: Unwritten::default(),
             version: 0,
+            settled: 0,
             hold: None,
             body: Vec::new(),
         }

@@ -6,6 +6,7 @@
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ pub struct Turnstile {
     queue: File,
     writer: File,
     holds: Mutex<Holds>,
+    takings: AtomicU64,
 }
 
 struct Holds {
@@ -39,6 +41,7 @@ impl Turnstile {
             queue: open_lock(&dir.join(QUEUE_LOCK))?,
             writer: open_lock(&dir.join(WRITER_LOCK))?,
             holds: Mutex::new(Holds { count: 0, since: Instant::now() }),
+            takings: AtomicU64::new(0),
         }))
     }
 
@@ -48,9 +51,15 @@ impl Turnstile {
         if holds.count == 0 {
             self.take().map_err(|error| io_error("cannot lock", Path::new(WRITER_LOCK), error))?;
             holds.since = Instant::now();
+            self.takings.fetch_add(1, Ordering::Release);
         }
         holds.count += 1;
         Ok(Hold(Arc::clone(self)))
+    }
+
+    /// How often this process has taken the lock from whoever had it.
+    pub fn takings(&self) -> u64 {
+        self.takings.load(Ordering::Acquire)
     }
 
     /// Whether this process has had the lock for a while and another one waits for it.
