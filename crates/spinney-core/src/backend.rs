@@ -12,7 +12,8 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::layout::{head_key, head_revision, head_tree};
 
-pub use crate::record_key::RecordKey;
+/// The bytes of an engine key, as batches and overlays hold it.
+pub use crate::short_bytes::ShortBytes as RecordKey;
 
 /// Numbers the committed states of a store: 0 is the empty store.
 pub type Revision = u64;
@@ -112,6 +113,17 @@ pub enum Change {
     Delete(RecordKey),
     /// Removes all keys from the first, included, to the second, excluded.
     DeleteRange(Box<[u8]>, Box<[u8]>),
+}
+
+impl Change {
+    /// Sets the value of a key, or with `None` removes the key.
+    #[inline]
+    pub fn point(key: RecordKey, value: Option<Arc<[u8]>>) -> Change {
+        match value {
+            Some(value) => Change::Put(key, value),
+            None => Change::Delete(key),
+        }
+    }
 }
 
 /// Changes that apply together or not at all.

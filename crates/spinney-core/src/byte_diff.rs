@@ -4,6 +4,7 @@
 //! `len | (copy_from | copy_len | literal_len | literal)*`, numbers as varints: each part takes some
 //! bytes of the old value and then some of its own. It must not know what values mean.
 
+use crate::page::common_prefix_len;
 use crate::varint;
 
 /// Shorter equal runs are not worth three numbers.
@@ -30,7 +31,7 @@ fn write_parts(old: &[u8], new: &[u8], len_max: usize, out: &mut Vec<u8>) -> boo
     while at < new.len() {
         let equal = [at, at.wrapping_sub(shift)].into_iter().find_map(|from| {
             let len = equal_len(old.get(from..)?, &new[at..]);
-            (len >= COPY_LEN_MIN).then_some((from, len))
+            (len > 0).then_some((from, len))
         });
         if let Some((from, len)) = equal {
             write_part(copy_from, copy_len, &new[literal_at..at], out);
@@ -56,15 +57,13 @@ fn write_part(copy_from: usize, copy_len: usize, literal: &[u8], out: &mut Vec<u
     }
 }
 
-/// How many bytes are equal at the beginning; 0 when fewer than eight are.
+/// How many bytes are equal at the beginning; 0 when they are not worth a part.
 fn equal_len(old: &[u8], new: &[u8]) -> usize {
-    let words = old.as_chunks::<8>().0.iter().zip(new.as_chunks::<8>().0);
-    let equal = words.take_while(|(old, new)| old == new).count() * 8;
-    if equal == 0 {
-        return 0;
+    let first = |bytes: &[u8]| bytes.first_chunk::<COPY_LEN_MIN>().copied();
+    match (first(old), first(new)) {
+        (Some(a), Some(b)) if a == b => common_prefix_len(old, new),
+        _ => 0,
     }
-    let rest = old[equal..].iter().zip(&new[equal..]);
-    equal + rest.take_while(|(old, new)| old == new).count()
 }
 
 /// Makes the new value of the old one; `None` when the patch is damaged or not of this value.

@@ -250,7 +250,7 @@ fn read_step(bytes: &[u8], at: &mut usize) -> Option<Step> {
             let id = varint::read(bytes, at)?;
             Step::Element { id, position: varint::read(bytes, at)? }
         }
-        key => Step::Key(EncodedKey::from_slice(key)),
+        key => Step::Key(EncodedKey::from(key)),
     })
 }
 

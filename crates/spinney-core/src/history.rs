@@ -137,9 +137,17 @@ enum Before<'a> {
 }
 
 /// Collects what a commit's records were before.
-#[derive(Default)]
 pub struct Undo {
     encoded: Vec<u8>,
+}
+
+/// Bytes that there is room for at first: what a small commit takes.
+const UNDO_LEN_USUAL: usize = 512;
+
+impl Default for Undo {
+    fn default() -> Undo {
+        Undo { encoded: Vec::with_capacity(UNDO_LEN_USUAL) }
+    }
 }
 
 impl Undo {
@@ -156,7 +164,7 @@ impl Undo {
         varint::write_bytes(key, out);
         let tag_at = out.len();
         out.push(2);
-        let mut patch = Vec::new();
+        let mut patch = Vec::with_capacity(UNDO_LEN_USUAL / 2);
         match after.is_some_and(|after| byte_diff::encode(after, before, &mut patch)) {
             true => varint::write_bytes(&patch, out),
             false => {

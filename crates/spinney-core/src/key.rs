@@ -11,12 +11,9 @@
 //! | `0x13` | a text that is empty or starts below `0x14`; the text follows |
 //! | `0x14..=0xf4` | a text, as it is |
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::Deref;
-
-use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::stretch::Stretch;
@@ -24,56 +21,8 @@ use crate::stretch::Stretch;
 const ZERO: u8 = 0x0a;
 const ESCAPE: u8 = 0x13;
 
-/// The bytes of a key, in place when they are few; most comparisons need only the first eight.
-#[derive(Debug, PartialEq, Eq)]
-pub struct EncodedKey {
-    head: u64,
-    bytes: SmallVec<[u8; 24]>,
-}
-
-impl EncodedKey {
-    /// A copy of encoded bytes.
-    #[inline]
-    pub fn from_slice(bytes: &[u8]) -> EncodedKey {
-        EncodedKey { head: head(bytes), bytes: SmallVec::from_slice(bytes) }
-    }
-}
-
-impl Clone for EncodedKey {
-    #[inline]
-    fn clone(&self) -> EncodedKey {
-        EncodedKey { head: self.head, bytes: SmallVec::from_slice(&self.bytes) }
-    }
-}
-
-impl Deref for EncodedKey {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Borrow<[u8]> for EncodedKey {
-    #[inline]
-    fn borrow(&self) -> &[u8] {
-        self
-    }
-}
-
-impl Ord for EncodedKey {
-    #[inline]
-    fn cmp(&self, other: &EncodedKey) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| self.bytes[..].cmp(&other.bytes[..]))
-    }
-}
-
-impl PartialOrd for EncodedKey {
-    #[inline]
-    fn partial_cmp(&self, other: &EncodedKey) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+/// The bytes of a key.
+pub use crate::short_bytes::ShortBytes as EncodedKey;
 
 /// The first eight bytes as a number that sorts as they do, with zeros behind shorter ones.
 #[inline]
@@ -139,9 +88,9 @@ impl<'a> Key<'a> {
     /// The bytes that sort in the order of the model.
     #[inline]
     pub fn encoded(&self) -> EncodedKey {
-        let mut bytes = SmallVec::new();
+        let mut bytes = EncodedKey::default();
         self.encode_with(|part| bytes.extend_from_slice(part));
-        EncodedKey { head: head(&bytes), bytes }
+        bytes
     }
 
     #[inline]

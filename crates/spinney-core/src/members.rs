@@ -186,8 +186,7 @@ mod tests {
         let mut members = Members::default();
         for round in 0..2_000_u32 {
             // The number of keys rises and falls, so that both forms are met.
-            let key =
-                EncodedKey::from_slice(&[random.u8(..if round % 500 < 250 { 12 } else { 60 })]);
+            let key = EncodedKey::from([random.u8(..if round % 500 < 250 { 12 } else { 60 })]);
             match random.u8(..3) {
                 0 => assert_eq!(members.remove(&key), model.remove(&key)),
                 _ => {

@@ -18,7 +18,7 @@ use crate::backend::{
 };
 use crate::error::Result;
 use crate::layout;
-use crate::record_key::Probe;
+use crate::short_bytes::Probe;
 
 /// What is staged for a key: a value, or its absence.
 pub type Staged = Option<Arc<[u8]>>;

@@ -313,12 +313,8 @@ impl<'a> Entries<'_, 'a> {
 /// Length of the longest common prefix.
 #[inline]
 pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
-    let mut len = 0;
-    while let (Some(x), Some(y)) = (a[len..].first_chunk::<32>(), b[len..].first_chunk::<32>())
-        && x == y
-    {
-        len += 32;
-    }
+    let chunks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
+    let mut len = 32 * chunks.take_while(|(x, y)| x == y).count();
     while let (Some(x), Some(y)) = (a[len..].first_chunk::<8>(), b[len..].first_chunk::<8>()) {
         let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if differing != 0 {

@@ -335,7 +335,7 @@ impl Visitor for ValueBuilder {
     }
 
     fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
-        self.key = Some(EncodedKey::from_slice(&key.check()?));
+        self.key = Some(EncodedKey::from(&*key.check()?));
         Ok(())
     }
 

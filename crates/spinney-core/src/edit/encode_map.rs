@@ -41,11 +41,7 @@ impl<'a> Changes<'a> {
     }
 
     fn note(&mut self, key: &[u8], tree: TreeId, change: MemberChange) {
-        self.members.push(MemberDelta {
-            step: Step::Key(EncodedKey::from_slice(key)),
-            tree,
-            change,
-        });
+        self.members.push(MemberDelta { step: Step::Key(EncodedKey::from(key)), tree, change });
     }
 
     /// What changed in a member is told by what changed below it.

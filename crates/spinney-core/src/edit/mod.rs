@@ -108,8 +108,8 @@ impl Edit {
 /// The tree of a member: its own in the catalogue, the container's everywhere else.
 pub type MemberTree = TreeId;
 
-/// Containers that there is room for at first: about 1 kB, which allocators have at hand.
-const NODES_USUAL: usize = 6;
+/// Containers that there is room for at first: at most 1 kB, which allocators have at hand.
+const NODES_USUAL: usize = 1_024 / size_of::<Work>();
 
 /// All opened containers of a transaction; index 0 is the catalogue.
 pub struct Edits {
@@ -195,7 +195,7 @@ impl Edits {
                 .map_err(|_| Error::limit_exceeded("the store has no tree numbers left"))?,
         };
         if let Body::Map(MapWork { catalogue: true, .. }) = self.nodes[node].body {
-            self.trees.insert(EncodedKey::from_slice(key), tree);
+            self.trees.insert(EncodedKey::from(key), tree);
             pending.head(tree)?;
         }
         Ok(tree)
@@ -353,7 +353,7 @@ impl Work {
                 for index in 0..page.count() {
                     let mut key = Vec::new();
                     page.key_into(index, &mut key).ok_or_else(damaged)?;
-                    if edits.get(&EncodedKey::from_slice(&key)).is_none() {
+                    if edits.get(&EncodedKey::from(&key[..])).is_none() {
                         found(page.value(index).ok_or_else(damaged)?)?;
                     }
                 }

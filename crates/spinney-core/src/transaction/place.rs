@@ -110,7 +110,7 @@ impl<'b> Transaction<'b> {
 
     pub(super) fn map_child(&mut self, parent: usize, key: &[u8]) -> Result<Child> {
         let Body::Map(map) = &self.edits.nodes[parent].body else { unreachable!("it is a map") };
-        let edit = map.edits.get(&EncodedKey::from_slice(key));
+        let edit = map.edits.get(&EncodedKey::from(key));
         let in_place = edit.is_none();
         let encoded = match edit {
             Some(Edit::Removed) => return Ok(Child::Absent),
@@ -132,7 +132,7 @@ impl<'b> Transaction<'b> {
             Some((meta, node)) => {
                 if let Body::Map(map) = &mut self.edits.nodes[parent].body {
                     let opened = Edit::Open { meta, node, in_place };
-                    map.edits.insert(EncodedKey::from_slice(key), opened);
+                    map.edits.insert(EncodedKey::from(key), opened);
                 }
                 Ok(Child::Open(node))
             }
@@ -288,7 +288,7 @@ impl<'b> Transaction<'b> {
         let work = &mut self.edits.nodes[parent];
         work.changed = true;
         match &mut work.body {
-            Body::Map(map) => map.edits.insert(EncodedKey::from_slice(key), edit),
+            Body::Map(map) => map.edits.insert(EncodedKey::from(key), edit),
             Body::List(_) => unreachable!("it is a map"),
         }
     }
