@@ -170,7 +170,7 @@ fn applied(mut state: Overlay, changes: Vec<Change>) -> Overlay {
             Change::Put(key, value) => {
                 state.stage(key, Some(value));
             }
-            Change::Delete(key) => state.forget(&key),
+            Change::Delete(key) => drop(state.forget(&key)),
             Change::DeleteRange(from, to) => {
                 let bounds = (Bound::Included(&*from), Bound::Excluded(&*to));
                 let doomed: Vec<RecordKey> =

@@ -51,9 +51,9 @@ impl Overlay {
         self.entries.insert(key, staged)
     }
 
-    /// Takes a key out, so that what is below shows again.
-    pub fn forget(&mut self, key: &[u8]) {
-        self.entries.remove(&Probe::new(key));
+    /// Takes a key out, so that what is below shows again; returns what was staged.
+    pub fn forget(&mut self, key: &[u8]) -> Option<Staged> {
+        self.entries.remove(&Probe::new(key))
     }
 
     /// What is staged for a key; `None` when nothing is.
@@ -120,18 +120,18 @@ impl Overlay {
     ///
     /// # Errors
     /// Those of reading `base`.
-    pub fn expand(changes: &[Change], base: &dyn Snapshot) -> Result<Vec<(RecordKey, Staged)>> {
+    pub fn expand(changes: Vec<Change>, base: &dyn Snapshot) -> Result<Vec<(RecordKey, Staged)>> {
         if changes.iter().any(|change| matches!(change, Change::DeleteRange(..))) {
             let mut overlay = Overlay::default();
-            overlay.apply(changes, base)?;
+            overlay.apply(&changes, base)?;
             return Ok(overlay.entries.into_iter().collect());
         }
-        let point = |change: &Change| match change {
-            Change::Put(key, value) => Some((key.clone(), Some(Arc::clone(value)))),
-            Change::Delete(key) => Some((key.clone(), None)),
+        let point = |change| match change {
+            Change::Put(key, value) => Some((key, Some(value))),
+            Change::Delete(key) => Some((key, None)),
             Change::DeleteRange(..) => None,
         };
-        Ok(changes.iter().filter_map(point).collect())
+        Ok(changes.into_iter().filter_map(point).collect())
     }
 
     /// Lays the overlay over a snapshot.
@@ -224,6 +224,11 @@ impl<S> Layered<S> {
     /// The snapshot below.
     pub fn base(&self) -> &S {
         &self.base
+    }
+
+    /// The snapshot below, without what was on top.
+    pub fn into_base(self) -> S {
+        self.base
     }
 }
 
@@ -420,12 +425,12 @@ mod tests {
         for name in [b"a", b"b", b"c", b"d"] {
             below.stage((*name).as_slice().into(), Some((*b"1").into()));
         }
-        let changes = [
+        let changes = vec![
             Change::Put((*b"bb").into(), (*b"2").into()),
             Change::DeleteRange((*b"b").into(), (*b"d").into()),
             Change::Put((*b"c").into(), (*b"3").into()),
         ];
-        let expanded = Overlay::expand(&changes, &below.over(Nothing)).unwrap();
+        let expanded = Overlay::expand(changes, &below.over(Nothing)).unwrap();
         let staged: Vec<_> =
             expanded.iter().map(|(key, value)| (&**key, value.as_deref())).collect();
         assert_eq!(staged, [(&b"b"[..], None), (b"bb", None), (b"c", Some(&b"3"[..]))]);

@@ -376,10 +376,7 @@ impl<'b> Pending<'b> {
             changes.push(Change::Put(head_key(*tree).into(), head.encode(*tree).into()));
         }
         let staged = overlay.into_changes().filter(|(key, _)| layout::head_tree(key).is_none());
-        changes.extend(staged.map(|(key, staged)| match staged {
-            Some(record) => Change::Put(key, record),
-            None => Change::Delete(key),
-        }));
+        changes.extend(staged.map(|(key, staged)| Change::point(key, staged)));
         changes
     }
 

@@ -935,6 +935,31 @@ fn snapshots_that_keep_too_much_are_refused() {
 /// The locks on the table of readers tell other processes that this one lives: without them its
 /// snapshots are taken for those of a dead one.
 #[test]
+fn what_comes_and_goes_between_folds_is_not_kept() {
+    let folder = folder::temporary();
+    let lmdb = open_unfolded(&folder.path().join("store"));
+    let delete = |name: u64| Change::Delete(key(name)[..].into());
+    commit(&lmdb, vec![put(&key(1), b"folded"), put(&key(2), b"folded")]);
+    lmdb.checkpoint().expect("folds");
+    let base = commit(&lmdb, Vec::new());
+    let staged = fact(&lmdb, "staged records");
+    for name in 3..50 {
+        commit(&lmdb, vec![put(&key(name), b"staged")]);
+        commit(&lmdb, vec![delete(name)]);
+    }
+    assert_eq!(fact(&lmdb, "staged records"), staged, "neither a value nor its absence");
+    commit(&lmdb, vec![delete(1), put(&key(3), b"again")]);
+    let check = |lmdb: &Lmdb| {
+        let values = [1, 2, 3, 4].map(|name| get(lmdb, &key(name)));
+        assert_eq!(values, [None, Some(b"folded".to_vec()), Some(b"again".to_vec()), None]);
+    };
+    check(&lmdb);
+    lmdb.checkpoint().expect("folds");
+    check(&lmdb);
+    assert_eq!(revision(&lmdb), base + 95);
+}
+
+#[test]
 fn stats_and_folds_keep_the_locks_on_the_table_of_readers() {
     use std::os::unix::fs::MetadataExt;
     let folder = folder::temporary();

@@ -180,7 +180,7 @@ impl Backend for Lmdb {
         self.refuse_if_read_only()?;
         batch.check_limits(&self.capabilities)?;
         refuse_own_key(&batch)?;
-        self.store.commit(&batch)
+        self.store.commit(batch)
     }
 
     fn flush(&self, revision: Revision) -> Result<()> {

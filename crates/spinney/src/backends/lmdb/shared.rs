@@ -65,8 +65,10 @@ const DURABLE: usize = 6;
 const WAITING: usize = 7;
 /// Counts what they wait for, in its lower half.
 const WAKES: usize = 8;
+/// How many wait for the writers' lock, or died while they did.
+const QUEUED: usize = 9;
 /// From here on, in turns: a transaction of the engine, and when it was, in seconds.
-const FOLDS: usize = 9;
+const FOLDS: usize = 10;
 const FOLDS_MAX: usize = 200;
 
 /// The shared numbers, and whether this process is alone and must set them.
@@ -234,6 +236,11 @@ impl Shared {
         };
         waiting.fetch_sub(1, Ordering::SeqCst);
         found
+    }
+
+    /// How many wait for the writers' lock: 0 only when nobody does.
+    pub fn queued(&self) -> &AtomicU64 {
+        &self.words()[QUEUED]
     }
 
     /// Counts a commit, of whichever process.

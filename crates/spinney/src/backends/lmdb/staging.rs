@@ -192,38 +192,46 @@ impl Store {
         if turnstile.is_owed() {
             self.write()?;
         }
-        Ok(StoreGuard { _hold: turnstile.hold()?, _serialised: serialised })
+        Ok(StoreGuard { _hold: self.hold()?, _serialised: serialised })
     }
 
-    pub fn commit(self: &Arc<Self>, batch: &Batch) -> Result<Outcome> {
-        let hold = self.turnstile()?.hold()?;
+    fn hold(&self) -> Result<Hold> {
+        self.turnstile()?.hold(self.shared.queued())
+    }
+
+    pub fn commit(self: &Arc<Self>, batch: Batch) -> Result<Outcome> {
+        let hold = self.hold()?;
         let committing = lock(&self.committing);
         self.refuse_after_failure()?;
         let current = self.snapshot()?;
         if !batch.applies_to(&current)? {
             return Ok(Outcome::Conflict);
         }
-        let revision = match batch.is_maintenance() {
-            true => current.revision()?,
-            false => batch.revision,
-        };
+        let is_maintenance = batch.is_maintenance();
+        let revision = if is_maintenance { current.revision()? } else { batch.revision };
         if batch.len_bytes() > self.limits.journaled_len_max_bytes {
             drop(current);
-            return self.commit_directly(batch, revision);
+            return self.commit_directly(&batch.changes, revision, is_maintenance);
         }
-        let changes = Overlay::expand(&batch.changes, &current)?;
-        drop(current);
+        // Maintenance has no id of its own, and no two records may be the same.
+        let commit_id = if batch.commit_id == 0 { fastrand::u128(..) } else { batch.commit_id };
+        let changes = Overlay::expand(batch.changes, &current)?;
+        let engine = current.into_base();
         if changes.len() > JOURNALED_BATCH_RECORDS_MAX {
-            return self.commit_directly(batch, revision);
+            let changes: Vec<Change> =
+                changes.into_iter().map(|(key, staged)| Change::point(key, staged)).collect();
+            return self.commit_directly(&changes, revision, is_maintenance);
         }
 
         let mut tail = self.make_room()?;
-        tail.stage(revision, self.commit_id(batch), changes)?;
+        let is_newest = !self.engine.is_ahead_of(&engine);
+        let engine_lacks = |key: &[u8]| is_newest && matches!(engine.get(key), Ok(None));
+        tail.stage(revision, commit_id, changes, engine_lacks)?;
         tail.hold.get_or_insert(hold);
         let is_full = tail.unwritten_len() > UNWRITTEN_LEN_MAX;
         drop(tail);
         drop(committing);
-        self.count_commit(batch);
+        self.count_commit(is_maintenance);
         self.flusher.wake(self);
         if is_full {
             self.write()?;
@@ -231,13 +239,8 @@ impl Store {
         Ok(Outcome::Committed(revision))
     }
 
-    /// Maintenance has no id of its own, and no two records may be the same.
-    fn commit_id(&self, batch: &Batch) -> u128 {
-        if batch.commit_id == 0 { fastrand::u128(..) } else { batch.commit_id }
-    }
-
-    fn count_commit(&self, batch: &Batch) {
-        if !batch.is_maintenance() {
+    fn count_commit(&self, is_maintenance: bool) {
+        if !is_maintenance {
             self.shared.count_commit();
             self.shared.wake_waiting();
         }
@@ -320,17 +323,22 @@ impl Store {
     }
 
     /// Writes a big batch to the engine, durably, together with everything before it.
-    fn commit_directly(self: &Arc<Self>, batch: &Batch, revision: Revision) -> Result<Outcome> {
-        self.fold_all(&batch.changes)?;
+    fn commit_directly(
+        &self,
+        changes: &[Change],
+        revision: Revision,
+        is_maintenance: bool,
+    ) -> Result<Outcome> {
+        self.fold_all(changes)?;
         self.tail().revision = revision;
         self.shared.advance_durable(revision);
-        self.count_commit(batch);
+        self.count_commit(is_maintenance);
         Ok(Outcome::Committed(revision))
     }
 
     /// Folds the whole journal into the engine.
     pub fn checkpoint(self: &Arc<Self>) -> Result<()> {
-        let _hold = self.turnstile()?.hold()?;
+        let _hold = self.hold()?;
         let _committing = lock(&self.committing);
         self.refuse_after_failure()?;
         let mut tail = self.tail();

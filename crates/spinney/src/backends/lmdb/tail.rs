@@ -162,19 +162,21 @@ impl Tail {
         self.hold = None;
     }
 
-    /// Stages a commit, for which there is room in the journal then.
+    /// Stages a commit, for which there is room in the journal then. `engine_lacks` tells whether a key
+    /// is not in the engine's newest state.
     pub fn stage(
         &mut self,
         revision: Revision,
         commit_id: u128,
         changes: Vec<(RecordKey, Staged)>,
+        engine_lacks: impl Fn(&[u8]) -> bool,
     ) -> Result<()> {
         let len = self.unwritten.len + changes::encoded_len(&changes);
         self.journal.reserve(len)?;
         self.version += 1;
         let unwritten = &mut self.unwritten;
         unwritten.changes.extend(changes.into_iter().map(|(key, staged)| {
-            let base = self.layers.stage(key.clone(), staged.clone());
+            let base = self.layers.stage(key.clone(), staged.clone(), &engine_lacks);
             Due { key, staged, base }
         }));
         if unwritten.commits == 0 {
@@ -262,10 +264,23 @@ impl Tail {
 
 impl Layers {
     /// Stages a change and returns the value that the present generation had for the key.
-    fn stage(&mut self, key: RecordKey, staged: Staged) -> Option<Arc<[u8]>> {
-        let Some(frozen) = &mut self.frozen else { return self.overlay.stage(key, staged)? };
-        self.overlay.stage(key.clone(), staged.clone());
-        frozen.since.stage(key, staged)?
+    ///
+    /// Nothing needs to hide what neither the engine has nor a checkpoint is about to bring there: most
+    /// of what comes and goes between two of them leaves no trace here.
+    fn stage(
+        &mut self,
+        key: RecordKey,
+        staged: Staged,
+        engine_lacks: impl Fn(&[u8]) -> bool,
+    ) -> Option<Arc<[u8]>> {
+        match &mut self.frozen {
+            None if staged.is_none() && engine_lacks(&key) => self.overlay.forget(&key)?,
+            None => self.overlay.stage(key, staged)?,
+            Some(frozen) => {
+                self.overlay.stage(key.clone(), staged.clone());
+                frozen.since.stage(key, staged)?
+            }
+        }
     }
 
     /// The value that the present generation has for a key.
@@ -298,7 +313,7 @@ impl Layers {
                             Some(value.ok_or_else(changes::damaged)?.into())
                         }
                     };
-                    self.stage(key.into(), staged);
+                    self.stage(key.into(), staged, |_| false);
                     Ok(())
                 })
             }

@@ -1,7 +1,8 @@
 //! The writer's lock between processes, taken through a turnstile so that none of them starves.
 //!
 //! A process first takes the queue's lock, then the writer's, then gives the queue's back: who
-//! waits for the writer holds the queue, and who releases the writer must queue again. The locks
+//! waits for the writer holds the queue, and who releases the writer must queue again. While nobody
+//! waits, which a number that all processes share tells, the writer's lock alone is taken. The locks
 //! are advisory (`flock`) and the system releases them when a process dies.
 
 use std::fs::{File, TryLockError};
@@ -45,11 +46,13 @@ impl Turnstile {
         }))
     }
 
-    /// Waits until this process has the lock, and keeps it while the answer lives.
-    pub fn hold(self: &Arc<Self>) -> Result<Hold> {
+    /// Waits until this process has the lock, and keeps it while the answer lives. `queued` counts
+    /// those that wait, in all processes; too many in it do no harm.
+    pub fn hold(self: &Arc<Self>, queued: &AtomicU64) -> Result<Hold> {
         let mut holds = self.holds();
         if holds.count == 0 {
-            self.take().map_err(|error| io_error("cannot lock", Path::new(WRITER_LOCK), error))?;
+            self.take(queued)
+                .map_err(|error| io_error("cannot lock", Path::new(WRITER_LOCK), error))?;
             holds.since = Instant::now();
             self.takings.fetch_add(1, Ordering::Release);
         }
@@ -78,10 +81,17 @@ impl Turnstile {
         }
     }
 
-    fn take(&self) -> std::io::Result<()> {
-        self.queue.lock()?;
-        let taken = self.writer.lock();
-        self.queue.unlock()?;
+    fn take(&self, queued: &AtomicU64) -> std::io::Result<()> {
+        if queued.load(Ordering::Relaxed) == 0 && self.writer.try_lock().is_ok() {
+            return Ok(());
+        }
+        queued.fetch_add(1, Ordering::Relaxed);
+        let taken = self.queue.lock().and_then(|()| {
+            let taken = self.writer.lock();
+            self.queue.unlock()?;
+            taken
+        });
+        queued.fetch_sub(1, Ordering::Relaxed);
         taken
     }
 
