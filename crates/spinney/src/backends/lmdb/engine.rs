@@ -142,15 +142,21 @@ impl Engine {
     /// Pins the newest committed state; `owner` lives as long as it is pinned.
     #[inline]
     pub fn snapshot<O: Owner>(&self, owner: O) -> Result<EngineSnapshot<O>> {
-        let txn = match self.env.clone().static_read_txn() {
-            Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
-                self.clear_dead_readers()?;
-                self.env.clone().static_read_txn()
+        loop {
+            let txn = match self.env.clone().static_read_txn() {
+                Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
+                    self.clear_dead_readers()?;
+                    self.env.clone().static_read_txn()
+                }
+                begun => begun,
+            };
+            let txn = txn.map_err(|error| self.error("cannot read", error))?;
+            // LMDB takes the newest state's number, then its roots from one of two places in turns: who
+            // is interrupted between the two may have got those of the next state but one.
+            if self.transactions() <= txn.id() as u64 + 1 {
+                return Ok(EngineSnapshot { txn, records: self.records, owner });
             }
-            begun => begun,
-        };
-        let txn = txn.map_err(|error| self.error("cannot read", error))?;
-        Ok(EngineSnapshot { txn, records: self.records, owner })
+        }
     }
 
     /// Frees the reader slots of processes that died.
