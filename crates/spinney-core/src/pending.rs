@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::backend::{Backend, Batch, Change, Outcome, Revision, Snapshot, TreeId};
+use crate::backend::{Backend, Batch, Change, Outcome, RecordKey, Revision, Snapshot, TreeId};
 use crate::error::{Error, Result};
 use crate::history::{self, Undo, log_key};
 use crate::layout::{self, PREFIX_LEN, RecordKind, derived_key, head_key, prefix};
@@ -85,7 +85,7 @@ struct OpenHead {
 /// A page of a map that was copied out, so that the pending records can change.
 pub struct StoredPage {
     /// The engine key.
-    pub key: Vec<u8>,
+    pub key: RecordKey,
     /// The page body.
     pub body: Part,
     /// Bytes of the separator, when the key holds only its beginning.
@@ -106,7 +106,7 @@ impl StoredPage {
         StoredPage {
             body: Part::from(&record.bytes[record.body]),
             cut_len: record.cut_len,
-            key: record.key.into_owned(),
+            key: record.key[..].into(),
         }
     }
 

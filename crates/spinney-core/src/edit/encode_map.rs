@@ -40,12 +40,12 @@ impl<'a> Changes<'a> {
         Changes { fresh: Vec::new(), added: 0, removed: 0, members: Vec::with_capacity(edits) }
     }
 
-    fn note(&mut self, key: &[u8], tree: TreeId, change: MemberChange) {
-        self.members.push(MemberDelta { step: Step::Key(EncodedKey::from(key)), tree, change });
+    fn note(&mut self, key: &EncodedKey, tree: TreeId, change: MemberChange) {
+        self.members.push(MemberDelta { step: Step::Key(key.clone()), tree, change });
     }
 
     /// What changed in a member is told by what changed below it.
-    fn note_below(&mut self, key: &[u8], node: usize, nodes: &[Work]) {
+    fn note_below(&mut self, key: &EncodedKey, node: usize, nodes: &[Work]) {
         if nodes[node].changed {
             self.note(key, nodes[node].tree, MemberChange::Below { node, meta: None });
         }
@@ -499,7 +499,7 @@ impl Pages {
         at: &StoredPage,
         entries: &[Entry<'_>],
     ) -> Result<Vec<u8>> {
-        let (mut key, mut cut_len) = (at.key.clone(), at.cut_len);
+        let (mut key, mut cut_len) = (at.key.to_vec(), at.cut_len);
         if let (Some(_), Some(first)) = (cut_len, entries.first()) {
             let separator = at.separator()?.raised(first.key);
             cut_len = Some(separator.len());
@@ -648,7 +648,7 @@ impl Pages {
                         }
                         window *= 2;
                     }
-                    from.clone_from(&next.key);
+                    from = next.key.to_vec();
                     moved.push(next);
                 }
                 _ => break Rank::MAX,

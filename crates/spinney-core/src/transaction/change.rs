@@ -6,7 +6,7 @@ use crate::edit::list::ElementValue;
 use crate::edit::read::{self};
 use crate::edit::{Body, Edit};
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{EncodedKey, Key};
 use crate::limits::DEPTH_MAX;
 use crate::node::{self};
 use crate::path::{self, Display};
@@ -95,7 +95,7 @@ impl Transaction<'_> {
     pub(super) fn set_member(
         &mut self,
         parent: usize,
-        key: &[u8],
+        key: &EncodedKey,
         existing: Existing,
         source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
     ) -> Result<()> {

@@ -108,9 +108,9 @@ impl<'b> Transaction<'b> {
         }
     }
 
-    pub(super) fn map_child(&mut self, parent: usize, key: &[u8]) -> Result<Child> {
+    pub(super) fn map_child(&mut self, parent: usize, key: &EncodedKey) -> Result<Child> {
         let Body::Map(map) = &self.edits.nodes[parent].body else { unreachable!("it is a map") };
-        let edit = map.edits.get(&EncodedKey::from(key));
+        let edit = map.edits.get(key);
         let in_place = edit.is_none();
         let encoded = match edit {
             Some(Edit::Removed) => return Ok(Child::Absent),
@@ -132,7 +132,7 @@ impl<'b> Transaction<'b> {
             Some((meta, node)) => {
                 if let Body::Map(map) = &mut self.edits.nodes[parent].body {
                     let opened = Edit::Open { meta, node, in_place };
-                    map.edits.insert(EncodedKey::from(key), opened);
+                    map.edits.insert(key.clone(), opened);
                 }
                 Ok(Child::Open(node))
             }
@@ -284,11 +284,16 @@ impl<'b> Transaction<'b> {
         self.mark_changed()
     }
 
-    pub(super) fn put_map_member(&mut self, parent: usize, key: &[u8], edit: Edit) -> Option<Edit> {
+    pub(super) fn put_map_member(
+        &mut self,
+        parent: usize,
+        key: &EncodedKey,
+        edit: Edit,
+    ) -> Option<Edit> {
         let work = &mut self.edits.nodes[parent];
         work.changed = true;
         match &mut work.body {
-            Body::Map(map) => map.edits.insert(EncodedKey::from(key), edit),
+            Body::Map(map) => map.edits.insert(key.clone(), edit),
             Body::List(_) => unreachable!("it is a map"),
         }
     }
@@ -317,7 +322,7 @@ impl<'b> Transaction<'b> {
         }
     }
 
-    pub(super) fn remove_member(&mut self, parent: usize, key: &[u8]) -> Result<()> {
+    pub(super) fn remove_member(&mut self, parent: usize, key: &EncodedKey) -> Result<()> {
         let tree = self.edits.member_tree_to_write(&mut self.pending, parent, key)?;
         if let Some(old) = self.put_map_member(parent, key, Edit::Removed) {
             self.discard(tree, old);
@@ -389,7 +394,11 @@ impl<'b> Transaction<'b> {
         }
     }
 
-    pub(super) fn take_map_member(&mut self, parent: usize, key: &[u8]) -> Result<(Edit, TreeId)> {
+    pub(super) fn take_map_member(
+        &mut self,
+        parent: usize,
+        key: &EncodedKey,
+    ) -> Result<(Edit, TreeId)> {
         let tree = self.edits.member_tree_to_write(&mut self.pending, parent, key)?;
         let edit = match self.put_map_member(parent, key, Edit::Removed) {
             Some(edit) => edit.displaced(),
