@@ -17,7 +17,7 @@ use spinney_conformance::child::{self, said, say, start};
 use spinney_conformance::{folder, timed};
 
 const RECONNECTS: usize = 1_000;
-const KILLS: usize = 60;
+const KILLS: usize = 150;
 /// Events after which a subscriber begins anew from its bookmark.
 const EVENTS_MAX: usize = 3;
 

@@ -27,7 +27,8 @@ use crate::varint;
 /// Bytes are those of the log, and of what removals have left for older states to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Revisions; up to 15 more stay until the next trim (default: 1 000).
+    /// Revisions; up to 15 more stay until the next trim (default: 1 000). With 0 nothing is logged, and
+    /// what was is forgotten.
     pub revisions_max: u64,
     /// Bytes (default: 64 MiB). Below it, history never takes more than the data itself, or 1 MiB;
     /// but the last [`KEPT_MIN`] revisions stay, so that what was just removed can come back.
@@ -251,6 +252,14 @@ impl<'s> History<'s> {
             None => Ok(None),
             Some(record) => Ok(Some(revision_of(&record?.0)?)),
         }
+    }
+
+    /// The revisions that are logged, in order.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn revisions(&self) -> Result<Vec<Revision>> {
+        self.records(0, Direction::Forward)?.map(|record| revision_of(&record?.0)).collect()
     }
 
     /// The logged commits from a revision on, in order.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, Batch, Change, Outcome, RecordKey, Revision, Snapshot, TreeId};
 use crate::error::{Error, Result};
-use crate::history::{self, Undo, log_key};
+use crate::history::{self, History, Undo, log_key};
 use crate::layout::{self, PREFIX_LEN, RecordKind, derived_key, head_key, prefix};
 use crate::node;
 use crate::overlay::{Layered, Overlay};
@@ -442,11 +442,14 @@ impl<'b> Pending<'b> {
     }
 
     /// Logs the entry of a revision, with what its records were before, and trims the log, some
-    /// revisions at a time, to `keep` and at most 15 more.
+    /// revisions at a time, to `keep` and at most 15 more; with 0 nothing is logged.
     ///
     /// # Errors
     /// Those of reading what the records were.
     pub fn log(&mut self, revision: Revision, entry: &[u8], keep: u64) -> Result<()> {
+        if keep == 0 {
+            return self.forget_log();
+        }
         let record = history::encode_record(revision, entry, &self.undo()?);
         self.put_shared(&log_key(revision), record.into());
         if revision.is_multiple_of(LOG_TRIM_LEN) {
@@ -455,6 +458,15 @@ impl<'b> Pending<'b> {
             for old in end.saturating_sub(LOG_TRIM_LEN).max(1)..end {
                 self.delete(&log_key(old));
             }
+        }
+        Ok(())
+    }
+
+    /// Deletes what is logged, so that no commit is missing between two that are.
+    fn forget_log(&mut self) -> Result<()> {
+        for revision in History::of(&self.layered).revisions()? {
+            self.delete(&log_key(revision));
+            self.reclaims = true;
         }
         Ok(())
     }

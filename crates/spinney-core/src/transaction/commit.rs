@@ -247,7 +247,7 @@ impl Transaction<'_> {
                     .filter(|&&(tree, id)| tree == item.tree && !self.pending.is_new(tree, id));
                 item.except = moved.map(|&(_, id)| id).collect();
                 let is_new = self.pending.is_new(item.tree, item.id);
-                item.removed = if is_new { 0 } else { revision };
+                item.removed = if is_new || self.revisions_max == 0 { 0 } else { revision };
                 self.pending.reclaim(&item);
             }
         }

@@ -4,7 +4,9 @@
 //! Each row compares things of one run that take turns, checks what the store holds at the end, and
 //! gives claims. It must not know how a claim is shown.
 
+mod feed;
 mod latency;
+mod log;
 mod processes;
 mod reads;
 mod recovery;
@@ -69,16 +71,23 @@ pub const ROWS: &[(&str, &str)] = &[
     ("latency", "how long does a durable commit take while generations are folded?"),
     ("process", "what does a commit cost that survives the process?"),
     ("recovery", "how fast does a store open whose writer was killed with 64 MB in the journal?"),
+    ("log", "what does the change log cost a commit?"),
+    (
+        "feed",
+        "when does a subscriber in another process know of a commit, and what does it cost to wait?",
+    ),
     ("huge", "what do millions of inserts cost, by random ids and in the order of paths?"),
 ];
 
-const MEASURES: [Measure; 7] = [
+const MEASURES: [Measure; 9] = [
     threads::measure,
     processes::measure,
     reads::measure,
     latency::measure,
     weak::measure,
     recovery::measure,
+    log::measure,
+    feed::measure,
     huge::measure,
 ];
 
@@ -116,6 +125,7 @@ pub fn serve(arguments: &[String]) -> Option<u8> {
     let served = match arguments {
         [child, folder, seed] if child == processes::CHILD => processes::serve(folder, seed),
         [child, folder] if child == recovery::CHILD => recovery::serve(folder),
+        [child, folder] if child == feed::CHILD => feed::serve(folder),
         _ => return None,
     };
     Some(match served {

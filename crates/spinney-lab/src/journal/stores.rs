@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use spinney::formats::{self, Dialect};
+use spinney::history::Retention;
 use spinney::{Durability, Existing, Limits, OpenOptions, Store, Value};
 use spinney_core::Result;
 
@@ -15,6 +16,11 @@ pub fn open(folder: &Path, durability: Durability, limits: Limits) -> Result<Sto
     OpenOptions::new().durability(durability).limits(limits).open(&url)
 }
 
+/// As [`open`], with another retention of history.
+pub fn open_keeping(folder: &Path, retention: Retention) -> Result<Store> {
+    OpenOptions::new().retention(retention).open(&format!("lmdb:{}", folder.display()))
+}
+
 /// Makes a store with a document of so many items, all of it folded.
 pub fn filled(
     folder: &Path,
@@ -22,7 +28,11 @@ pub fn filled(
     limits: Limits,
     items: usize,
 ) -> Result<Store> {
-    let store = open(folder, durability, limits)?;
+    fill(open(folder, durability, limits)?, items)
+}
+
+/// Puts a document of so many items into a store, and folds it.
+pub fn fill(store: Store, items: usize) -> Result<Store> {
     let text = Documents::new(items).text(State::Items);
     store.write(|transaction| {
         transaction.set_with("/running", Existing::Any, |visitor| {
