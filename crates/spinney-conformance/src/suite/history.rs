@@ -1,10 +1,11 @@
 //! The change log: older states, feeds, undoing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use spinney::feed::{Bookmark, Change, Changes, Event, Gap};
-use spinney::history::History;
-use spinney::{ErrorKind, List, Map, Value};
+use spinney::history::{History, Retention};
+use spinney::{ErrorKind, List, Map, OpenOptions, Store, Value};
 use spinney_core::backend::Revision;
 
 use super::Case;
@@ -22,6 +23,9 @@ pub(super) const CASES: &[Case] = &[
     ("one commit is undone", reverted),
     ("what was changed since is not undone", not_reverted),
     ("an older state is restored", restored),
+    ("history takes no more bytes than it may", bounded_bytes),
+    ("no history where none is wanted", no_history),
+    ("whether a path has changed since", changed_since),
 ];
 
 fn large(n: u64) -> Value {
@@ -258,4 +262,68 @@ fn restored(s: &Subject) {
     s.store.restore(revision).expect("it is so already");
     let map: Map = [("k", 1)].into_iter().collect();
     s.write(|tx| tx.set("/c", &map.clone().into()));
+}
+
+fn keeping(s: &Subject, retention: Retention) -> Store {
+    OpenOptions::new().retention(retention).over(Arc::clone(&s.backend), None)
+}
+
+fn logged(s: &Subject) -> usize {
+    s.store.read().expect("a snapshot").log().expect("reads").count()
+}
+
+fn bounded_bytes(s: &Subject) {
+    let store = keeping(s, Retention { len_max_bytes: 400_000, ..Retention::DEFAULT });
+    // Each takes about 60 kB, and is removed by the next one.
+    for n in 0..40 {
+        store.write(|tx| tx.set("/a/big", &large(1_500 + n))).expect("sets");
+    }
+    store.wait_until_reclaimed();
+    let kept = logged(s);
+    assert!((2..20).contains(&kept), "{kept} commits are kept");
+    let oldest = s.store.at(s.revision() - kept as u64).expect("the oldest state");
+    assert!(oldest.check().expect("it reads").damaged.is_empty());
+    drop(oldest);
+    let records = s.records();
+    s.check();
+    assert!(s.records() * 20 > records, "{records} records with history, {} without", s.records());
+}
+
+fn no_history(s: &Subject) {
+    s.set("/a", "1");
+    s.write(|tx| tx.set("/b", &large(2_000)));
+    assert_eq!(logged(s), 2);
+    let store = keeping(s, Retention { revisions_max: 0, ..Retention::DEFAULT });
+    store.write(|tx| tx.remove("/b")).expect("removes");
+    store.write(|tx| tx.set("/a", &2.into())).expect("sets");
+    assert_eq!(logged(s), 0);
+    store.wait_until_reclaimed();
+    assert!(s.records() < 10, "{} records are left", s.records());
+    s.set("/a", "3");
+    assert_eq!(logged(s), 1);
+}
+
+fn changed_since(s: &Subject) {
+    s.set("/a", r#"{"x": 1, "y": {"z": 1}}"#);
+    let first = s.revision();
+    s.set("/a/x", "2");
+    s.set("/b", "2");
+    let since = |path: &str, revision| {
+        let mut found = None;
+        s.store
+            .write(|tx| {
+                found = Some(tx.changed_since(path, revision));
+                Ok(())
+            })
+            .expect("nothing is written");
+        found.expect("it was asked")
+    };
+    assert_eq!(since("/a/x", first).expect("tells"), Some(first + 1));
+    assert_eq!(since("/a/y", first).expect("tells"), None);
+    assert_eq!(since("/a", first).expect("tells"), Some(first + 1));
+    assert_eq!(since("/a/y/z", first - 1).expect("tells"), Some(first), "what it lies in came");
+    assert_eq!(since("", s.revision()).expect("tells"), None);
+    assert_eq!(since("/a", s.revision() + 1).expect_err("the future").kind(), ErrorKind::NotFound);
+    s.store.forget_before(s.revision()).expect("forgets");
+    assert_eq!(since("/a", first).expect_err("it is forgotten").kind(), ErrorKind::NotFound);
 }

@@ -10,6 +10,7 @@ mod place;
 mod reading;
 mod review;
 mod root;
+mod since;
 
 use std::borrow::Cow;
 
