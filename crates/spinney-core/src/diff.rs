@@ -4,6 +4,7 @@
 //! it have made. It is normalised (at most one operation a node, none without effect) and
 //! invertible. Large containers are held by reference until [`Diff::expand`] takes them in.
 
+mod relation;
 mod steps;
 
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use std::sync::Arc;
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key};
-use crate::path::{self, Path};
+use crate::path::Path;
 use crate::varint;
 
+pub use relation::Relation;
 pub use steps::{Step, Steps};
 
 /// What an operation changes.
@@ -143,19 +145,6 @@ impl Diff {
             known = Some([Arc::clone(whole), stripped]);
             op.path = path;
         }
-    }
-
-    /// Leaves out what lies neither at nor below nor above a path.
-    pub fn retain_concerning(&mut self, path: &str) {
-        let segments: Vec<_> = path::segments(path).collect();
-        self.ops.retain(|op| {
-            let mut on_the_way = segments.iter().zip(op.path.iter());
-            let is_below = op.path.len() >= segments.len();
-            on_the_way.all(|(segment, step)| match step {
-                Step::Key(key) => Key::new(segment).encoded() == *key,
-                Step::Element { position, .. } => path::position(segment) == Some(*position),
-            }) && (is_below || op.what == What::Node)
-        });
     }
 
     /// The diff that undoes this one.

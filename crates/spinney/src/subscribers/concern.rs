@@ -1,18 +1,8 @@
 //! Which operations of a diff concern what is at a path or below it.
 
-use spinney_core::diff::{Diff, Op, Step, What};
+use spinney_core::diff::{Diff, Relation};
 use spinney_core::view::View;
-use spinney_core::{Key, Path, Result, path};
-
-/// How an operation lies to a path.
-enum Relation {
-    /// It changes what is there or below, or what the path leads to.
-    Concerns,
-    /// It replaces something above, which may have held it or hold it now.
-    Above,
-    /// It is elsewhere.
-    Apart,
-}
+use spinney_core::{Path, Result};
 
 /// The operations that concern a path.
 ///
@@ -30,7 +20,7 @@ pub fn concerning(
     let mut is_there: Option<bool> = None;
     let mut ops = Vec::new();
     for op in &diff.ops {
-        let concerns = match relation(op, segments) {
+        let concerns = match op.relation_to(segments) {
             Relation::Concerns => true,
             Relation::Apart => false,
             Relation::Above => match is_there {
@@ -47,32 +37,6 @@ pub fn concerning(
         }
     }
     Ok(Diff { ops })
-}
-
-fn relation(op: &Op, segments: &[String]) -> Relation {
-    let depth = op.path.len();
-    for (index, step) in op.path.iter().enumerate() {
-        let Some(segment) = segments.get(index) else { return Relation::Concerns };
-        let is_here = match step {
-            Step::Key(key) => Key::decode(key).is_some_and(|key| key.text() == **segment),
-            Step::Element { position, .. } => match path::position(segment) {
-                // An element that comes or goes moves those behind it.
-                Some(wanted) if index + 1 == depth && (op.old.is_none() || op.new.is_none()) => {
-                    return if *position <= wanted { Relation::Concerns } else { Relation::Apart };
-                }
-                wanted => wanted == Some(*position),
-            },
-        };
-        if !is_here {
-            return Relation::Apart;
-        }
-    }
-    match depth == segments.len() {
-        true => Relation::Concerns,
-        // The metadata of what is above is not its own.
-        false if op.what == What::Meta => Relation::Apart,
-        false => Relation::Above,
-    }
 }
 
 fn pointer(segments: &[String]) -> Path {
