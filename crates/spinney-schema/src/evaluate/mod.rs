@@ -1,0 +1,598 @@
+//! Judging a document by a schema, with a stack of its own instead of recursion.
+//!
+//! A *frame* is one schema applied to one node. It runs through the keywords; each keyword gives
+//! *jobs*, which are the frames above it, and is finished when they are. A frame that knows the
+//! state *before* looks only at what changed; such a frame takes for granted that the node was valid
+//! there ([`delta`]). All others look at everything ([`full`]).
+
+mod affected;
+mod check;
+mod delta;
+mod full;
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use spinney_core::Path;
+use spinney_core::error::{Error, Result};
+
+use crate::changes::{Change, Changes};
+use crate::coverage::Coverage;
+use crate::instance::{Instance, Kind, Leaf};
+use crate::report::{self, Report, VIOLATIONS_MAX, Violation};
+use crate::resources::ResourceId;
+use crate::schema::{Applicator, NodeId, Schema};
+
+pub(crate) use affected::affected;
+
+impl Schema {
+    /// Judges a whole document.
+    ///
+    /// # Errors
+    /// Those of reading.
+    ///
+    /// # Complexity
+    /// That of the document, and of the schema for each node.
+    pub fn validate<I: Instance>(&self, document: &I) -> Result<Report> {
+        self.validate_at_most(document, VIOLATIONS_MAX)
+    }
+
+    /// As [`Schema::validate`], with a limit on how many violations are listed.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn validate_at_most<I: Instance>(&self, document: &I, limit: usize) -> Result<Report> {
+        let mut evaluation = Evaluation::new(self, &NO_CHANGES, limit);
+        evaluation.run(Job::root(self.root, document.clone(), None))?;
+        Ok(evaluation.report)
+    }
+
+    /// Judges a document after a change, given that it was valid before.
+    ///
+    /// The verdict is that of [`Schema::validate`]; violations are listed where the change made them.
+    ///
+    /// # Errors
+    /// Those of reading.
+    ///
+    /// # Complexity
+    /// That of the change and, for each changed node, of its depth. Keywords that must look at a
+    /// whole list or map again are told by [`Schema::explain`].
+    pub fn validate_change<I: Instance>(
+        &self,
+        before: Option<&I>,
+        after: Option<&I>,
+        changes: &Changes,
+    ) -> Result<Report> {
+        let (Some(after), Some(change)) = (after, changes.root()) else {
+            return Ok(Report::default());
+        };
+        let before = match (before, change) {
+            (Some(before), Change::Within(inside)) => Some((before.clone(), inside)),
+            _ => None,
+        };
+        let mut evaluation = Evaluation::new(self, changes, VIOLATIONS_MAX);
+        evaluation.run(Job::root(self.root, after.clone(), before))?;
+        Ok(evaluation.report)
+    }
+}
+
+static NO_CHANGES: Changes = Changes::NONE;
+
+/// Steps that are worth taking to find out whether a branch holds without reading all of it.
+const GLANCE_STEPS: u64 = 64;
+
+/// What a schema is applied to.
+#[derive(Clone)]
+enum Subject<I> {
+    /// A node of the document.
+    Node(I),
+    /// The key of a member, for `propertyNames`.
+    Name(Rc<str>),
+}
+
+impl<I: Instance> Subject<I> {
+    fn kind(&self) -> Result<Kind> {
+        match self {
+            Subject::Node(node) => node.kind(),
+            Subject::Name(_) => Ok(Kind::String),
+        }
+    }
+
+    fn leaf(&self) -> Result<Option<Leaf<'_>>> {
+        match self {
+            Subject::Node(node) => node.leaf(),
+            Subject::Name(name) => Ok(Some(Leaf::String((&**name).into()))),
+        }
+    }
+
+    fn node(&self) -> Option<&I> {
+        match self {
+            Subject::Node(node) => Some(node),
+            Subject::Name(_) => None,
+        }
+    }
+
+    fn describe(&self) -> Result<String> {
+        match self {
+            Subject::Node(node) => report::describe(node),
+            Subject::Name(name) => Ok(format!("the key `{}`", report::shortened(name))),
+        }
+    }
+}
+
+/// The way from a frame's node to that of the next.
+#[derive(Clone)]
+enum Step {
+    /// The same node.
+    InPlace,
+    Key(Rc<str>),
+    Element(u64),
+    /// The key itself.
+    Name,
+}
+
+/// The way from a frame's schema to that of the next.
+#[derive(Clone)]
+struct Via {
+    keyword: &'static str,
+    token: Option<Token>,
+}
+
+#[derive(Clone)]
+enum Token {
+    Index(usize),
+    Text(Rc<str>),
+}
+
+impl Via {
+    fn keyword(keyword: &'static str) -> Via {
+        Via { keyword, token: None }
+    }
+
+    fn index(keyword: &'static str, index: usize) -> Via {
+        Via { keyword, token: Some(Token::Index(index)) }
+    }
+
+    fn text(keyword: &'static str, text: impl Into<Rc<str>>) -> Via {
+        Via { keyword, token: Some(Token::Text(text.into())) }
+    }
+}
+
+/// A schema that is to be applied to a node.
+struct Job<I> {
+    node: NodeId,
+    subject: Subject<I>,
+    /// The state before and what changed inside of it, when the node was valid there.
+    before: Option<(I, usize)>,
+    step: Step,
+    via: Via,
+    /// Whether only the verdict is wanted.
+    quiet: bool,
+    /// Whether it is wanted what was evaluated.
+    tracks: bool,
+    /// The `if` of its keyword.
+    is_condition: bool,
+}
+
+impl<I> Job<I> {
+    fn root(node: NodeId, document: I, before: Option<(I, usize)>) -> Job<I> {
+        Job {
+            node,
+            subject: Subject::Node(document),
+            before,
+            step: Step::InPlace,
+            via: Via::keyword(""),
+            quiet: false,
+            tracks: false,
+            is_condition: false,
+        }
+    }
+}
+
+/// Where further jobs of a keyword come from.
+enum Source<I: Instance> {
+    None,
+    Members(I::Members),
+    Elements(I::Elements, u64),
+}
+
+/// A schema that is being applied to a node.
+struct Frame<I: Instance> {
+    job: Job<I>,
+    /// Not yet disproved.
+    valid: bool,
+    /// The keyword that runs or comes next.
+    applicator: usize,
+    /// Whether it runs.
+    started: bool,
+    queue: VecDeque<Job<I>>,
+    source: Source<I>,
+    /// How many jobs of the keyword were valid.
+    passed: u64,
+    /// Whether the `if` that runs was valid before; `None` when it is as it was.
+    condition_was: Option<bool>,
+    coverage: Coverage,
+    scope_len: usize,
+    /// Frames on the same node below.
+    in_place: usize,
+}
+
+/// What a keyword begins with.
+enum Start<I: Instance> {
+    /// It holds, whatever its schemas say.
+    Skip,
+    /// Jobs, and how many others are known to be valid.
+    Jobs(Vec<Job<I>>, u64),
+    /// Jobs for all members or elements.
+    Source(Vec<Job<I>>, Source<I>),
+}
+
+/// Gives up when it has read too much.
+struct Exhausted;
+
+struct Evaluation<'e, I: Instance> {
+    schema: &'e Schema,
+    changes: &'e Changes,
+    stack: Vec<Frame<I>>,
+    /// The resources that were entered, outermost first.
+    scope: Vec<ResourceId>,
+    report: Report,
+    violations_max: usize,
+    /// How many more steps may be made.
+    budget: Option<u64>,
+}
+
+impl<'e, I: Instance> Evaluation<'e, I> {
+    fn new(schema: &'e Schema, changes: &'e Changes, violations_max: usize) -> Self {
+        Evaluation {
+            schema,
+            changes,
+            stack: Vec::with_capacity(16),
+            scope: Vec::with_capacity(4),
+            report: Report::default(),
+            violations_max,
+            budget: None,
+        }
+    }
+
+    /// Whether a schema holds for a node, in the scope of the running frame; `None` when that takes
+    /// more than `budget` steps.
+    fn judge(&self, node: NodeId, subject: I, budget: Option<u64>) -> Result<Option<bool>> {
+        let mut evaluation = Evaluation::new(self.schema, &NO_CHANGES, 0);
+        evaluation.scope.clone_from(&self.scope);
+        evaluation.budget = budget;
+        evaluation.run(Job { quiet: true, ..Job::root(node, subject, None) })
+    }
+
+    fn run(&mut self, root: Job<I>) -> Result<Option<bool>> {
+        if let Err(Exhausted) = self.enter(root)? {
+            return Ok(None);
+        }
+        loop {
+            let frame = self.stack.last_mut().expect("the root's frame ends the loop");
+            let applicators = &self.schema.nodes[frame.job.node].applicators;
+            if frame.applicator == applicators.len() || (frame.job.quiet && !frame.valid) {
+                let done = self.stack.pop().expect("it was there");
+                self.scope.truncate(done.scope_len);
+                match self.stack.last_mut() {
+                    None => return Ok(Some(done.valid)),
+                    Some(below) => receive(self.schema, below, done),
+                }
+                continue;
+            }
+            if !frame.started {
+                self.start()?;
+            }
+            match self.next_job()? {
+                Ok(Some(job)) => {
+                    if let Err(Exhausted) = self.enter(job)? {
+                        return Ok(None);
+                    }
+                }
+                Ok(None) => self.finish()?,
+                Err(Exhausted) => return Ok(None),
+            }
+        }
+    }
+
+    fn spend(&mut self) -> Result<(), Exhausted> {
+        match &mut self.budget {
+            Some(0) => Err(Exhausted),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a frame and checks what looks at the node only.
+    fn enter(&mut self, mut job: Job<I>) -> Result<Result<(), Exhausted>> {
+        if let Err(Exhausted) = self.spend() {
+            return Ok(Err(Exhausted));
+        }
+        let node = &self.schema.nodes[job.node];
+        if node.whole_when_changed {
+            job.before = None;
+        }
+        job.tracks = job.before.is_none() && (job.tracks || node.wants_coverage());
+        let scope_len = self.scope.len();
+        if self.scope.last() != Some(&node.resource) {
+            self.scope.push(node.resource);
+        }
+        let in_place = match (&job.step, self.stack.last()) {
+            (Step::InPlace, Some(below)) => below.in_place + 1,
+            _ => 0,
+        };
+        if in_place > 2 * self.schema.nodes.len() {
+            return Err(Error::invalid_input(format!(
+                "the schema at `{}` refers to itself without going down into the document, so it would never end",
+                node.location
+            )));
+        }
+        self.stack.push(Frame {
+            job,
+            valid: true,
+            applicator: 0,
+            started: false,
+            queue: VecDeque::new(),
+            source: Source::None,
+            passed: 0,
+            condition_was: None,
+            coverage: Coverage::default(),
+            scope_len,
+            in_place,
+        });
+        self.check_node()?;
+        Ok(Ok(()))
+    }
+
+    fn frame(&self) -> &Frame<I> {
+        self.stack.last().expect("a frame is open")
+    }
+
+    fn frame_mut(&mut self) -> &mut Frame<I> {
+        self.stack.last_mut().expect("a frame is open")
+    }
+
+    fn applicator(&self) -> &'e Applicator {
+        let frame = self.frame();
+        &self.schema.nodes[frame.job.node].applicators[frame.applicator]
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let applicator = self.applicator();
+        let start = match self.frame().job.before.clone() {
+            None => self.start_full(applicator)?,
+            Some((before, inside)) => self.start_delta(applicator, &before, inside)?,
+        };
+        let frame = self.frame_mut();
+        frame.started = true;
+        frame.passed = 0;
+        match start {
+            Start::Skip => {
+                frame.started = false;
+                frame.applicator += 1;
+            }
+            Start::Jobs(jobs, passed) => {
+                frame.queue = jobs.into();
+                frame.passed = passed;
+            }
+            Start::Source(jobs, source) => {
+                frame.queue = jobs.into();
+                frame.source = source;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next job of the running keyword.
+    fn next_job(&mut self) -> Result<Result<Option<Job<I>>, Exhausted>> {
+        if !self.frame().started {
+            return Ok(Ok(None));
+        }
+        let applicator = self.applicator();
+        loop {
+            if self.is_decided(applicator) {
+                let frame = self.frame_mut();
+                frame.queue.clear();
+                frame.source = Source::None;
+                return Ok(Ok(None));
+            }
+            if let Some(job) = self.frame_mut().queue.pop_front() {
+                return Ok(Ok(Some(job)));
+            }
+            if let Err(Exhausted) = self.spend() {
+                return Ok(Err(Exhausted));
+            }
+            let jobs = match &mut self.frame_mut().source {
+                Source::None => return Ok(Ok(None)),
+                Source::Members(members) => match members.next().transpose()? {
+                    Some((key, value)) => self.member_jobs(applicator, &key.into(), value),
+                    None => return Ok(Ok(None)),
+                },
+                Source::Elements(elements, position) => match elements.next().transpose()? {
+                    Some(element) => {
+                        let at = *position;
+                        *position += 1;
+                        self.element_jobs(applicator, at, element)
+                    }
+                    None => return Ok(Ok(None)),
+                },
+            };
+            self.frame_mut().queue.extend(jobs);
+        }
+    }
+
+    /// Whether further jobs cannot change what the keyword says.
+    fn is_decided(&self, applicator: &Applicator) -> bool {
+        let frame = self.frame();
+        match applicator {
+            Applicator::AnyOf(_) => frame.passed > 0 && !frame.job.tracks,
+            Applicator::OneOf(_) => frame.passed > 1,
+            Applicator::Contains(contains) => match contains.max {
+                Some(max) => frame.passed > max,
+                None => frame.passed >= contains.min && !frame.job.tracks,
+            },
+            _ => false,
+        }
+    }
+
+    /// Ends the running keyword; what its jobs have found is turned into a verdict.
+    fn finish(&mut self) -> Result<()> {
+        if !self.frame().started {
+            return Ok(());
+        }
+        let applicator = self.applicator();
+        let passed = self.frame().passed;
+        match applicator {
+            Applicator::AnyOf(nodes) if passed == 0 => {
+                let expected = format!("what fits one of {} alternatives", nodes.len());
+                self.fail("anyOf", expected, Some("which fits none"))?;
+            }
+            Applicator::OneOf(nodes) if passed != 1 => {
+                let expected = format!("what fits exactly one of {} alternatives", nodes.len());
+                let found =
+                    if passed == 0 { "which fits none" } else { "which fits more than one" };
+                self.fail("oneOf", expected, Some(found))?;
+            }
+            Applicator::Not(_) if passed > 0 => {
+                let expected = "anything that does not fit the schema of `not`".to_owned();
+                self.fail("not", expected, Some("which fits it"))?;
+            }
+            Applicator::Contains(contains) if passed < contains.min => {
+                let found = format!("in which {passed} do");
+                let keyword = if contains.min == 1 { "contains" } else { "minContains" };
+                let expected = format!("at least {} elements that fit `contains`", contains.min);
+                self.fail(keyword, expected, Some(&found))?;
+            }
+            Applicator::Contains(contains) if contains.max.is_some_and(|max| passed > max) => {
+                let max = contains.max.expect("there is one");
+                let expected = format!("at most {max} elements that fit `contains`");
+                self.fail("maxContains", expected, Some("in which more do"))?;
+            }
+            _ => {}
+        }
+        let frame = self.frame_mut();
+        if frame.job.tracks && frame.valid {
+            frame.coverage.add(frame.job.node, applicator);
+        }
+        frame.started = false;
+        frame.source = Source::None;
+        frame.applicator += 1;
+        Ok(())
+    }
+
+    /// Marks the running frame as disproved and notes why.
+    fn fail(&mut self, keyword: &str, expected: String, found_more: Option<&str>) -> Result<()> {
+        let frame = self.frame_mut();
+        frame.valid = false;
+        if frame.job.quiet {
+            return Ok(());
+        }
+        if self.report.violations.len() >= self.violations_max {
+            self.report.more += 1;
+            return Ok(());
+        }
+        let (mut instance, mut way) = (Path::root(), Path::root());
+        for frame in &self.stack {
+            match &frame.job.step {
+                Step::Key(key) => instance.push(key),
+                Step::Element(position) => instance.push(&position.to_string()),
+                Step::InPlace | Step::Name => {}
+            }
+            if !frame.job.via.keyword.is_empty() {
+                way.push(frame.job.via.keyword);
+            }
+            match &frame.job.via.token {
+                Some(Token::Index(index)) => way.push(&index.to_string()),
+                Some(Token::Text(text)) => way.push(text),
+                None => {}
+            }
+        }
+        let frame = self.frame();
+        let mut location = self.schema.nodes[frame.job.node].location.clone();
+        if !keyword.is_empty() {
+            way.push(keyword);
+            location.push('/');
+            location.push_str(keyword);
+        }
+        let mut found = frame.job.subject.describe()?;
+        if let Some(more) = found_more {
+            found = format!("{found}, {more}");
+        }
+        self.report.violations.push(Violation {
+            instance,
+            keyword: way,
+            location,
+            expected,
+            found,
+        });
+        Ok(())
+    }
+}
+
+/// Takes what a job has found into the frame that asked for it.
+fn receive<I: Instance>(schema: &Schema, below: &mut Frame<I>, done: Frame<I>) {
+    let applicator = &schema.nodes[below.job.node].applicators[below.applicator];
+    let asserts = match applicator {
+        Applicator::AnyOf(_)
+        | Applicator::OneOf(_)
+        | Applicator::Not(_)
+        | Applicator::Contains(_) => false,
+        Applicator::If { .. } => !done.job.is_condition,
+        _ => true,
+    };
+    below.passed += u64::from(done.valid);
+    below.valid &= done.valid || !asserts;
+    if below.job.tracks && done.valid {
+        match (done.job.step, applicator) {
+            (_, Applicator::Not(_)) => {}
+            (Step::InPlace, _) => below.coverage.merge(done.coverage),
+            (Step::Element(position), Applicator::Contains(contains)) if contains.covers => {
+                below.coverage.add_found(position);
+            }
+            _ => {}
+        }
+    }
+    if let Applicator::If { then, otherwise, .. } = applicator
+        && done.job.is_condition
+        && let Some(node) = if done.valid { *then } else { *otherwise }
+    {
+        let keyword = if done.valid { "then" } else { "else" };
+        let same = below.condition_was.is_none_or(|was| was == done.valid);
+        let before = below.job.before.clone().filter(|_| same);
+        let job = below.in_place(node, Via::keyword(keyword), before);
+        below.queue.push_back(job);
+    }
+}
+
+impl<I: Instance> Frame<I> {
+    /// A job for another schema on the same node.
+    fn in_place(&self, node: NodeId, via: Via, before: Option<(I, usize)>) -> Job<I> {
+        Job {
+            node,
+            subject: self.job.subject.clone(),
+            before,
+            step: Step::InPlace,
+            via,
+            quiet: self.job.quiet,
+            tracks: self.job.tracks,
+            is_condition: false,
+        }
+    }
+
+    /// A job for a member, an element or a key.
+    fn below(&self, node: NodeId, via: Via, step: Step, subject: Subject<I>) -> Job<I> {
+        Job {
+            node,
+            subject,
+            before: None,
+            step,
+            via,
+            quiet: self.job.quiet,
+            tracks: false,
+            is_condition: false,
+        }
+    }
+}

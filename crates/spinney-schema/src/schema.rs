@@ -1,0 +1,189 @@
+//! A compiled schema: an arena of nodes that refer to each other by index, so that loops of
+//! references cost nothing.
+
+use std::collections::HashMap;
+
+use spinney_core::{Number, Value};
+
+use crate::decimal::Divisor;
+use crate::format::Format;
+use crate::instance::Kind;
+use crate::pattern::Pattern;
+use crate::resources::ResourceId;
+
+/// The index of a node in [`Schema`].
+pub type NodeId = usize;
+
+/// A schema, ready to judge documents. Cheap to share between threads, immutable.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) root: NodeId,
+    /// What `$dynamicRef` leads to, by the name's index, in a resource of the dynamic scope.
+    pub(crate) dynamic: HashMap<(usize, ResourceId), NodeId>,
+}
+
+/// One schema object or boolean.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    /// The resource that it belongs to, for the dynamic scope.
+    pub resource: ResourceId,
+    /// Its absolute location for people.
+    pub location: String,
+    /// What it says of everything, when it is a boolean.
+    pub verdict: Option<bool>,
+    pub assertions: Vec<Assertion>,
+    /// Cheap ones first; those that need the annotations of others last.
+    pub applicators: Vec<Applicator>,
+    /// Whether members or elements may be covered by one branch and not by another, so that an
+    /// `unevaluated...` keyword here must look at everything again when anything changes.
+    pub whole_when_changed: bool,
+}
+
+impl Node {
+    /// Whether it says nothing, so that nothing needs to be read.
+    pub fn accepts_all(&self) -> bool {
+        self.verdict != Some(false) && self.assertions.is_empty() && self.applicators.is_empty()
+    }
+
+    /// Whether it reads no members or elements.
+    pub fn is_shallow(&self) -> bool {
+        self.applicators.is_empty()
+    }
+
+    /// Whether one of its keywords wants to know what others have evaluated.
+    pub fn wants_coverage(&self) -> bool {
+        let wants = |applicator: &Applicator| {
+            matches!(
+                applicator,
+                Applicator::UnevaluatedProperties(_) | Applicator::UnevaluatedItems(_)
+            )
+        };
+        self.applicators.iter().any(wants)
+    }
+}
+
+/// A keyword that looks at one node only.
+#[derive(Clone, Debug)]
+pub(crate) struct Assertion {
+    pub keyword: &'static str,
+    pub check: Check,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Check {
+    Type(Types),
+    Const(Value),
+    Enum(Vec<Value>),
+    MultipleOf(Divisor, Number),
+    Minimum(Number),
+    Maximum(Number),
+    ExclusiveMinimum(Number),
+    ExclusiveMaximum(Number),
+    MinLength(u64),
+    MaxLength(u64),
+    Pattern(Pattern),
+    Format(Format),
+    MinItems(u64),
+    MaxItems(u64),
+    UniqueItems,
+    MinProperties(u64),
+    MaxProperties(u64),
+    Required(Vec<String>),
+    DependentRequired(Vec<(String, Vec<String>)>),
+}
+
+/// The types that a `type` keyword names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Types {
+    pub kinds: Vec<Kind>,
+    /// Whether integers are accepted where not every number is.
+    pub integer: bool,
+    /// Whether `1.0` is an integer, too: not so in draft 4.
+    pub by_value: bool,
+}
+
+/// A keyword that applies schemas.
+#[derive(Clone, Debug)]
+pub(crate) enum Applicator {
+    Ref(&'static str, NodeId),
+    /// A reference that the dynamic scope may redirect, and the index of its name.
+    DynamicRef(&'static str, NodeId, usize),
+    AllOf(Vec<NodeId>),
+    AnyOf(Vec<NodeId>),
+    OneOf(Vec<NodeId>),
+    Not(NodeId),
+    If {
+        condition: NodeId,
+        then: Option<NodeId>,
+        otherwise: Option<NodeId>,
+    },
+    DependentSchemas(&'static str, Vec<(String, NodeId)>),
+    Properties(Properties),
+    PropertyNames(NodeId),
+    Items(Items),
+    Contains(Contains),
+    UnevaluatedProperties(NodeId),
+    UnevaluatedItems(NodeId),
+}
+
+/// `properties`, `patternProperties` and `additionalProperties`, which belong together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Properties {
+    /// Sorted by key.
+    pub named: Vec<(String, NodeId)>,
+    pub patterns: Vec<(Pattern, NodeId)>,
+    pub additional: Option<NodeId>,
+}
+
+impl Properties {
+    /// The schema of a name.
+    pub fn named(&self, key: &str) -> Option<NodeId> {
+        let found = self.named.binary_search_by(|(name, _)| name.as_str().cmp(key)).ok()?;
+        Some(self.named[found].1)
+    }
+
+    /// Whether a member is looked at by name or pattern.
+    pub fn covers(&self, key: &str) -> bool {
+        self.named(key).is_some() || self.patterns.iter().any(|(pattern, _)| pattern.is_match(key))
+    }
+}
+
+/// `prefixItems` and `items`, or `items` and `additionalItems` in earlier drafts.
+#[derive(Clone, Debug)]
+pub(crate) struct Items {
+    pub prefix_keyword: &'static str,
+    pub prefix: Vec<NodeId>,
+    pub rest_keyword: &'static str,
+    pub rest: Option<NodeId>,
+}
+
+/// `contains` with its limits.
+#[derive(Clone, Debug)]
+pub(crate) struct Contains {
+    pub node: NodeId,
+    pub min: u64,
+    pub max: Option<u64>,
+    /// Whether the elements that match count as evaluated: since 2020-12.
+    pub covers: bool,
+}
+
+impl Applicator {
+    /// The schemas that it applies to the node itself, not to members.
+    pub fn in_place(&self) -> Vec<NodeId> {
+        match self {
+            Applicator::Ref(_, node) | Applicator::Not(node) => vec![*node],
+            Applicator::DynamicRef(_, node, _) => vec![*node],
+            Applicator::AllOf(nodes) | Applicator::AnyOf(nodes) | Applicator::OneOf(nodes) => {
+                nodes.clone()
+            }
+            Applicator::If { condition, then, otherwise } => {
+                [Some(*condition), *then, *otherwise].into_iter().flatten().collect()
+            }
+            Applicator::DependentSchemas(_, schemas) => {
+                schemas.iter().map(|(_, node)| *node).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
