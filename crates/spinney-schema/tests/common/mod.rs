@@ -21,6 +21,19 @@ pub fn value(json: &Json) -> Value {
     }
 }
 
+/// The same value in the oracle's form.
+pub fn json(value: &Value) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Number(number) => serde_json::from_str(&number.to_string()).expect("a number"),
+        Value::String(text) => Json::String(text.clone()),
+        Value::Bytes(_) => unreachable!("JSON has no bytes"),
+        Value::Map(map) => map.iter().map(|(key, value)| (key.into_owned(), json(value))).collect(),
+        Value::List(list) => list.iter().map(json).collect(),
+    }
+}
+
 /// The JSON of a file.
 pub fn read(file: &std::path::Path) -> Json {
     let text = std::fs::read_to_string(file).expect("the file reads");
