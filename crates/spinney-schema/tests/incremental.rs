@@ -4,16 +4,14 @@
 //! `SPINNEY_TEST_SCHEMA_EDITS` sets how many commits there are, `SPINNEY_TEST_SEED` the seed.
 
 mod common;
-#[path = "common/random.rs"]
-mod random;
 
-use common::{json, value};
+use std::path::PathBuf;
+
+use common::session::{Session, Supply, paths};
+use common::{random, read, value};
 use fastrand::Rng;
-use spinney_core::backend::{Backend, Snapshot};
-use spinney_core::transaction::Transaction;
-use spinney_core::view::View;
-use spinney_core::{Memory, Value};
-use spinney_schema::{Changes, Documents, Options, Schema, Stored};
+use spinney_core::{ErrorKind, Value};
+use spinney_schema::{Documents, Options, Schema};
 
 /// Commits in `make test`.
 const EDITS: usize = 200_000;
@@ -40,7 +38,8 @@ fn incremental_verdict_is_the_full_one() {
     let edits = number("SPINNEY_TEST_SCHEMA_EDITS").map_or(EDITS, |edits| edits as usize);
     println!("seed {seed}, {edits} commits");
     let seen: Vec<Seen> = std::thread::scope(|scope| {
-        let run = |thread| move || run(&mut Rng::with_seed(seed ^ thread), edits / THREADS as usize);
+        let run =
+            |thread| move || run(&mut Rng::with_seed(seed ^ thread), edits / THREADS as usize);
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(run(thread))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no difference")).collect()
     });
@@ -51,6 +50,20 @@ fn incremental_verdict_is_the_full_one() {
     }
 }
 
+/// Values of the generator.
+struct Generated;
+
+impl Supply for Generated {
+    fn key(&self, rng: &mut Rng) -> String {
+        random::key(rng)
+    }
+
+    fn value(&self, rng: &mut Rng, large: bool) -> Value {
+        let depth = if large { 4 } else { rng.u32(..3) };
+        value(&random::document(rng, depth))
+    }
+}
+
 fn run(rng: &mut Rng, edits: usize) -> Seen {
     let mut seen = Seen::default();
     while seen.valid + seen.invalid < edits {
@@ -58,7 +71,8 @@ fn run(rng: &mut Rng, edits: usize) -> Seen {
         let mut rng = Rng::with_seed(seed);
         let json = random::schema(&mut rng);
         // What would never end is refused, and the oracle would overflow.
-        let Ok(schema) = Schema::compile(&value(&json), &Documents::new(), Options::default()) else {
+        let Ok(schema) = Schema::compile(&value(&json), &Documents::new(), Options::default())
+        else {
             continue;
         };
         let Some(start) = valid_document(&mut rng, &schema) else { continue };
@@ -67,7 +81,7 @@ fn run(rng: &mut Rng, edits: usize) -> Seen {
         let mut session = Session::new(&schema, &oracle, &start);
         for _ in 0..EDITS_PER_SCHEMA {
             seen.nodes += paths(&session.document).len();
-            match session.commit(&mut rng) {
+            match session.commit(&mut rng, &Generated) {
                 Ok(true) => seen.valid += 1,
                 Ok(false) => seen.invalid += 1,
                 Err(difference) => panic!("schema {json} of seed {seed}: {difference}"),
@@ -90,130 +104,108 @@ fn valid_document(rng: &mut Rng, schema: &Schema) -> Option<Value> {
     }
 }
 
-/// A store whose `/doc` is always valid.
-struct Session<'s> {
-    schema: &'s Schema,
-    oracle: &'s jsonschema::Validator,
-    store: Memory,
-    document: Value,
+/// `../shared/data/schemas` beside the repository, or the folder that `SPINNEY_TEST_SCHEMAS` names.
+fn real_schemas() -> PathBuf {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/schemas");
+    std::env::var_os("SPINNEY_TEST_SCHEMAS").map_or_else(|| beside.into(), PathBuf::from)
 }
 
-impl<'s> Session<'s> {
-    fn new(schema: &'s Schema, oracle: &'s jsonschema::Validator, start: &Value) -> Session<'s> {
-        // Small pages, so that containers have several.
-        let store = Memory::with_sizes(256, 64, 1 << 20);
-        let session = Session { schema, oracle, store, document: start.clone() };
-        session.put_back();
-        session
-    }
+/// Keys and values of the documents of one schema.
+struct Pieces {
+    keys: Vec<String>,
+    values: Vec<Value>,
+}
 
-    fn put_back(&self) {
-        let mut transaction = Transaction::begin(&self.store).expect("begins");
-        transaction.set("/doc", &self.document).expect("sets");
-        transaction.commit(0).expect("commits");
-    }
-
-    /// Makes one to three edits; tells whether the document is still valid, or how verdicts differ.
-    fn commit(&mut self, rng: &mut Rng) -> Result<bool, String> {
-        let mut transaction = Transaction::begin(&self.store).expect("begins");
-        let mut document = self.document.clone();
-        for _ in 0..rng.u32(1..4) {
-            edit(rng, &mut transaction, &document);
-            document = transaction.get("/doc").expect("reads").expect("is there");
+impl Pieces {
+    fn of(documents: &[Value]) -> Pieces {
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for document in documents {
+            for path in paths(document) {
+                values.push(document.pointer(&path).expect("it is there").clone());
+                keys.extend(path.rsplit_once('/').map(|(_, key)| key.to_owned()));
+            }
         }
-        let before = self.store.snapshot().expect("a snapshot");
-        let diff = transaction.commit(0).expect("commits").diff;
-        let after = self.store.snapshot().expect("a snapshot");
-        let [before, after] = [&before, &after].map(|snapshot| stored(&self.store, &**snapshot));
-        let changes = Changes::of_diff(&diff, "/doc").expect("a diff");
-
-        let incremental = self.schema.validate_change(before.as_ref(), after.as_ref(), &changes);
-        let incremental = incremental.expect("reads");
-        let full = self.schema.validate(&after.as_ref().expect("is there").clone()).expect("reads");
-        let in_memory = self.schema.validate(&&document).expect("reads");
-        let oracle = self.oracle.is_valid(&json(&document));
-        let verdicts = [incremental.is_valid(), full.is_valid(), in_memory.is_valid(), oracle];
-        if verdicts.iter().any(|verdict| *verdict != oracle) || full != in_memory {
-            return Err(format!(
-                "{:?} -> {document:?}: incremental, full, full in memory, oracle: {verdicts:?}\n{changes:?}\n{incremental}\n{full}",
-                self.document
-            ));
-        }
-        match oracle {
-            true => self.document = document,
-            false => self.put_back(),
-        }
-        Ok(oracle)
+        Pieces { keys, values }
     }
 }
 
-fn stored<'s>(store: &Memory, snapshot: &'s dyn Snapshot) -> Option<Stored<'s>> {
-    let view = View { snapshot, key_len_max: store.capabilities().key_len_max };
-    let slot = view.resolve("/doc").expect("resolves");
-    slot.map(|slot| Stored::new(view, slot).expect("a node"))
-}
+impl Supply for Pieces {
+    fn key(&self, rng: &mut Rng) -> String {
+        self.keys[rng.usize(..self.keys.len())].clone()
+    }
 
-/// Every path of a document, the root's first.
-fn paths(document: &Value) -> Vec<String> {
-    let mut found = vec![String::new()];
-    let mut at = 0;
-    while let Some(path) = found.get(at).cloned() {
-        at += 1;
-        match document.pointer(&path).expect("it is there") {
-            Value::Map(map) => found.extend(map.iter().map(|(key, _)| format!("{path}/{key}"))),
-            Value::List(list) => found.extend((0..list.len()).map(|at| format!("{path}/{at}"))),
-            _ => {}
+    fn value(&self, rng: &mut Rng, _large: bool) -> Value {
+        match rng.u32(..4) {
+            0 => value(&random::scalar(rng)),
+            _ => self.values[rng.usize(..self.values.len())].clone(),
         }
     }
+}
+
+#[test]
+fn real_schemas_and_documents() {
+    let folder = real_schemas();
+    if !folder.is_dir() {
+        println!(
+            "skipped 1 test: no schemas in {}; SPINNEY_TEST_SCHEMAS names another folder",
+            folder.display()
+        );
+        return;
+    }
+    let seed = number("SPINNEY_TEST_SEED").unwrap_or_else(|| fastrand::u64(..));
+    println!("seed {seed}");
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("the folder reads")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.join("schema.json").is_file())
+        .collect();
+    folders.sort();
+    for folder in folders {
+        let name = folder.file_name().expect("a name").display().to_string();
+        let json = read(&folder.join("schema.json"));
+        let schema = match Schema::compile(&value(&json), &Documents::new(), Options::default()) {
+            Ok(schema) => schema,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
+                assert!(error.to_string().contains("look-around"), "{name}: {error}");
+                println!("{name} is refused: {error}");
+                continue;
+            }
+        };
+        let [valid, invalid] = ["valid", "invalid"].map(|kind| documents(&folder.join(kind)));
+        for (expected, documents) in [(true, &valid), (false, &invalid)] {
+            for (file, document) in documents {
+                let report = schema.validate(&document).expect("reads");
+                assert_eq!(report.is_valid(), expected, "{name}/{file}: {report}");
+            }
+        }
+        let oracle = jsonschema::options().should_validate_formats(true);
+        let oracle = oracle.build(&json).expect("a schema");
+        let all: Vec<Value> =
+            valid.iter().chain(&invalid).map(|(_, value)| value.clone()).collect();
+        let pieces = Pieces::of(&all);
+        let mut rng = Rng::with_seed(seed);
+        let (mut kept, mut refused) = (0, 0);
+        for (file, start) in &valid {
+            let mut session = Session::new(&schema, &oracle, start);
+            for _ in 0..EDITS_PER_SCHEMA {
+                match session.commit(&mut rng, &pieces) {
+                    Ok(true) => kept += 1,
+                    Ok(false) => refused += 1,
+                    Err(difference) => panic!("{name}/{file}: {difference}"),
+                }
+            }
+        }
+        println!("{name}: {kept} valid and {refused} refused commits");
+    }
+}
+
+fn documents(folder: &std::path::Path) -> Vec<(String, Value)> {
+    let mut found: Vec<(String, Value)> = std::fs::read_dir(folder)
+        .expect("the folder reads")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|file| (file.display().to_string(), value(&read(&file))))
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     found
-}
-
-fn edit(rng: &mut Rng, transaction: &mut Transaction<'_>, document: &Value) {
-    let paths = paths(document);
-    // The whole document is not replaced often, unless there is little of it.
-    let any = |rng: &mut Rng| match rng.u32(..paths.len().min(20) as u32) {
-        0 => String::new(),
-        _ => paths[rng.usize(1..paths.len())].clone(),
-    };
-    let inside = |rng: &mut Rng| {
-        let container = any(rng);
-        match document.pointer(&container) {
-            Some(Value::Map(_)) => Some((false, format!("{container}/{}", random::key(rng)))),
-            Some(Value::List(list)) => {
-                Some((true, format!("{container}/{}", rng.usize(..=list.len()))))
-            }
-            _ => None,
-        }
-    };
-    let depth = if paths.len() < 5 { 4 } else { rng.u32(..3) };
-    let value = value(&random::document(rng, depth));
-    let doc = |path: &str| format!("/doc{path}");
-    // An edit that cannot be made, such as a move into itself, changes nothing.
-    match rng.u32(..10) {
-        0..=2 => drop(transaction.set(&doc(&any(rng)), &value)),
-        3..=5 => match inside(rng) {
-            Some((true, path)) => drop(transaction.insert(&doc(&path), &value)),
-            Some((false, path)) => drop(transaction.set(&doc(&path), &value)),
-            None => {}
-        },
-        6 | 7 => {
-            let path = any(rng);
-            if !path.is_empty() {
-                drop(transaction.remove(&doc(&path)));
-            }
-        }
-        8 => {
-            let from = any(rng);
-            if let Some((_, to)) = inside(rng)
-                && !from.is_empty()
-            {
-                drop(transaction.mv(&doc(&from), &doc(&to)));
-            }
-        }
-        _ => {
-            if let Some((_, to)) = inside(rng) {
-                drop(transaction.copy(&doc(&any(rng)), &doc(&to)));
-            }
-        }
-    }
 }

@@ -2,6 +2,9 @@
 
 #![allow(dead_code)]
 
+pub mod random;
+pub mod session;
+
 use serde_json::Value as Json;
 use spinney_core::{Number, Value};
 

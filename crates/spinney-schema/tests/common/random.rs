@@ -47,7 +47,9 @@ pub fn schema(rng: &mut Rng) -> Json {
     let mut definitions = Map::new();
     for name in ["d0", "d1", "d2"] {
         let mut definition = below(rng, 2, false);
-        if name == "d0" && let Json::Object(members) = &mut definition {
+        if name == "d0"
+            && let Json::Object(members) = &mut definition
+        {
             members.insert("$dynamicAnchor".to_owned(), json!("node"));
         }
         definitions.insert(name.to_owned(), definition);
@@ -99,7 +101,10 @@ fn below(rng: &mut Rng, depth: u32, goes_down: bool) -> Json {
             21 => add("dependentRequired", json!({ key(rng): [key(rng)] })),
             22 => add("dependentSchemas", json!({ key(rng): below(rng, depth - 1, false) })),
             23 => add("items", below(rng, depth - 1, true)),
-            24 => add("prefixItems", (0..rng.usize(1..4)).map(|_| below(rng, depth - 1, true)).collect()),
+            24 => add(
+                "prefixItems",
+                (0..rng.usize(1..4)).map(|_| below(rng, depth - 1, true)).collect(),
+            ),
             25 => {
                 add("contains", below(rng, depth - 1, true));
                 if rng.bool() {
@@ -122,9 +127,7 @@ fn below(rng: &mut Rng, depth: u32, goes_down: bool) -> Json {
             }
             _ => {
                 // As people write it: the kind of a thing decides which members it has.
-                let branch = |rng: &mut Rng, kind: &str| {
-                    json!({ "properties": { "c": { "const": kind }, "a": below(rng, depth - 1, true) } })
-                };
+                let branch = |rng: &mut Rng, kind: &str| json!({ "properties": { "c": { "const": kind }, "a": below(rng, depth - 1, true) } });
                 let branches = [branch(rng, "a"), branch(rng, "b")];
                 add(if rng.bool() { "oneOf" } else { "anyOf" }, json!(branches));
             }
