@@ -122,11 +122,11 @@ impl<'v> Reader<'_, 'v> {
     /// In draft 4, `exclusiveMinimum` is a boolean that sharpens `minimum`.
     fn limits(&mut self) -> Result<()> {
         type Limit = fn(Number) -> Check;
-        let pairs: [(&str, &'static str, Limit, &'static str, Limit); 2] = [
-            ("min", "minimum", Check::Minimum, "exclusiveMinimum", Check::ExclusiveMinimum),
-            ("max", "maximum", Check::Maximum, "exclusiveMaximum", Check::ExclusiveMaximum),
+        let pairs: [(&'static str, Limit, &'static str, Limit); 2] = [
+            ("minimum", Check::Minimum, "exclusiveMinimum", Check::ExclusiveMinimum),
+            ("maximum", Check::Maximum, "exclusiveMaximum", Check::ExclusiveMaximum),
         ];
-        for (_, keyword, inclusive, sharp_keyword, sharp) in pairs {
+        for (keyword, inclusive, sharp_keyword, sharp) in pairs {
             let is_sharp = self.dialect.draft == Draft::Draft4
                 && self.map.get(sharp_keyword) == Some(&Value::Bool(true));
             if let Some(limit) = self.number(keyword)? {
@@ -143,7 +143,8 @@ impl<'v> Reader<'_, 'v> {
     }
 
     fn containers(&mut self) -> Result<()> {
-        let sizes: [(&'static str, fn(u64) -> Check); 4] = [
+        type Size = fn(u64) -> Check;
+        let sizes: [(&'static str, Size); 4] = [
             ("minItems", Check::MinItems),
             ("maxItems", Check::MaxItems),
             ("minProperties", Check::MinProperties),
@@ -223,7 +224,8 @@ impl<'v> Reader<'_, 'v> {
     }
 
     fn branches(&mut self) -> Result<()> {
-        let lists: [(&str, fn(Vec<NodeId>) -> Applicator); 3] = [
+        type List = fn(Vec<NodeId>) -> Applicator;
+        let lists: [(&str, List); 3] = [
             ("allOf", Applicator::AllOf),
             ("anyOf", Applicator::AnyOf),
             ("oneOf", Applicator::OneOf),

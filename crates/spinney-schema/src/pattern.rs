@@ -67,10 +67,10 @@ fn unsupported(source: &str) -> Option<&'static str> {
             }
             '[' => in_class = true,
             ']' => in_class = false,
-            '(' if !in_class => {
-                if ["?=", "?!", "?<=", "?<!"].iter().any(|open| after.starts_with(open)) {
-                    return Some("look-around");
-                }
+            '(' if !in_class
+                && ["?=", "?!", "?<=", "?<!"].iter().any(|open| after.starts_with(open)) =>
+            {
+                return Some("look-around");
             }
             _ => {}
         }

@@ -207,23 +207,22 @@ impl<I: Instance> Evaluation<'_, I> {
         if !affected.contains(&true) {
             return Ok(Start::Skip);
         }
-        let (mut was_valid, mut is_valid) = (Vec::new(), Vec::new());
-        for (&node, &affected) in nodes.iter().zip(&affected) {
-            let was = self.judge(node, before.clone(), Some(GLANCE_STEPS))?;
-            was_valid.push(was);
-            is_valid.push(match affected {
-                true => self.judge(node, after.clone(), Some(GLANCE_STEPS))?,
-                false => was,
-            });
-        }
+        let was_valid = nodes
+            .iter()
+            .map(|&node| self.judge(node, before.clone(), Some(GLANCE_STEPS)))
+            .collect::<Result<Vec<_>>>()?;
         // The node was valid, so the only branch that could hold did.
         let only = was_valid.iter().filter(|was| **was != Some(false)).count() == 1;
         let (mut jobs, mut passed) = (Vec::new(), 0);
         for (branch, &node) in nodes.iter().enumerate() {
-            let was = if only { was_valid[branch].or(Some(true)) } else { was_valid[branch] };
-            match is_valid[branch] {
+            let was = was_valid[branch].or(only.then_some(true));
+            let is_valid = match was {
+                was if !affected[branch] => was,
+                Some(true) => None,
+                _ => self.judge(node, after.clone(), Some(GLANCE_STEPS))?,
+            };
+            match is_valid {
                 Some(is_valid) => passed += u64::from(is_valid),
-                None if was == Some(true) && !affected[branch] => passed += 1,
                 None => {
                     let before = (was == Some(true)).then(|| (before.clone(), index));
                     let job = self.frame().in_place(node, Via::index(keyword, branch), before);
