@@ -8,22 +8,23 @@
 mod affected;
 mod check;
 mod delta;
+mod frame;
 mod full;
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 use spinney_core::Path;
 use spinney_core::error::{Error, Result};
 
 use crate::changes::{Change, Changes};
 use crate::coverage::Coverage;
-use crate::instance::{Instance, Kind, Leaf};
-use crate::report::{self, Report, VIOLATIONS_MAX, Violation};
+use crate::instance::Instance;
+use crate::report::{Report, VIOLATIONS_MAX, Violation};
 use crate::resources::ResourceId;
 use crate::schema::{Applicator, NodeId, Schema};
 
-pub(crate) use affected::affected;
+use affected::affected;
+use frame::{Frame, Job, Source, Start, Step, Subject, Token, Via};
 
 impl Schema {
     /// Judges a whole document.
@@ -80,152 +81,6 @@ static NO_CHANGES: Changes = Changes::NONE;
 
 /// Steps that are worth taking to find out whether a branch holds without reading all of it.
 const GLANCE_STEPS: u64 = 64;
-
-/// What a schema is applied to.
-#[derive(Clone)]
-enum Subject<I> {
-    /// A node of the document.
-    Node(I),
-    /// The key of a member, for `propertyNames`.
-    Name(Rc<str>),
-}
-
-impl<I: Instance> Subject<I> {
-    fn kind(&self) -> Result<Kind> {
-        match self {
-            Subject::Node(node) => node.kind(),
-            Subject::Name(_) => Ok(Kind::String),
-        }
-    }
-
-    fn leaf(&self) -> Result<Option<Leaf<'_>>> {
-        match self {
-            Subject::Node(node) => node.leaf(),
-            Subject::Name(name) => Ok(Some(Leaf::String((&**name).into()))),
-        }
-    }
-
-    fn node(&self) -> Option<&I> {
-        match self {
-            Subject::Node(node) => Some(node),
-            Subject::Name(_) => None,
-        }
-    }
-
-    fn describe(&self) -> Result<String> {
-        match self {
-            Subject::Node(node) => report::describe(node),
-            Subject::Name(name) => Ok(format!("the key `{}`", report::shortened(name))),
-        }
-    }
-}
-
-/// The way from a frame's node to that of the next.
-#[derive(Clone)]
-enum Step {
-    /// The same node.
-    InPlace,
-    Key(Rc<str>),
-    Element(u64),
-    /// The key itself.
-    Name,
-}
-
-/// The way from a frame's schema to that of the next.
-#[derive(Clone)]
-struct Via {
-    keyword: &'static str,
-    token: Option<Token>,
-}
-
-#[derive(Clone)]
-enum Token {
-    Index(usize),
-    Text(Rc<str>),
-}
-
-impl Via {
-    fn keyword(keyword: &'static str) -> Via {
-        Via { keyword, token: None }
-    }
-
-    fn index(keyword: &'static str, index: usize) -> Via {
-        Via { keyword, token: Some(Token::Index(index)) }
-    }
-
-    fn text(keyword: &'static str, text: impl Into<Rc<str>>) -> Via {
-        Via { keyword, token: Some(Token::Text(text.into())) }
-    }
-}
-
-/// A schema that is to be applied to a node.
-struct Job<I> {
-    node: NodeId,
-    subject: Subject<I>,
-    /// The state before and what changed inside of it, when the node was valid there.
-    before: Option<(I, usize)>,
-    step: Step,
-    via: Via,
-    /// Whether only the verdict is wanted.
-    quiet: bool,
-    /// Whether it is wanted what was evaluated.
-    tracks: bool,
-    /// The `if` of its keyword.
-    is_condition: bool,
-}
-
-impl<I> Job<I> {
-    fn root(node: NodeId, document: I, before: Option<(I, usize)>) -> Job<I> {
-        Job {
-            node,
-            subject: Subject::Node(document),
-            before,
-            step: Step::InPlace,
-            via: Via::keyword(""),
-            quiet: false,
-            tracks: false,
-            is_condition: false,
-        }
-    }
-}
-
-/// Where further jobs of a keyword come from.
-enum Source<I: Instance> {
-    None,
-    Members(I::Members),
-    Elements(I::Elements, u64),
-}
-
-/// A schema that is being applied to a node.
-struct Frame<I: Instance> {
-    job: Job<I>,
-    /// Not yet disproved.
-    valid: bool,
-    /// The keyword that runs or comes next.
-    applicator: usize,
-    /// Whether it runs.
-    started: bool,
-    queue: VecDeque<Job<I>>,
-    source: Source<I>,
-    /// How many jobs of the keyword were valid.
-    passed: u64,
-    /// Whether the `if` that runs was valid before; `None` when it is as it was.
-    condition_was: Option<bool>,
-    coverage: Coverage,
-    scope_len: usize,
-    /// Frames on the same node below.
-    in_place: usize,
-}
-
-/// What a keyword begins with.
-enum Start<I: Instance> {
-    /// It holds, whatever its schemas say.
-    Skip,
-    /// Jobs, and how many others are known to be valid.
-    Jobs(Vec<Job<I>>, u64),
-    /// Jobs for all members or elements.
-    Source(Vec<Job<I>>, Source<I>),
-}
 
 /// Gives up when it has read too much.
 struct Exhausted;
@@ -564,35 +419,5 @@ fn receive<I: Instance>(schema: &Schema, below: &mut Frame<I>, done: Frame<I>) {
         let before = below.job.before.clone().filter(|_| same);
         let job = below.in_place(node, Via::keyword(keyword), before);
         below.queue.push_back(job);
-    }
-}
-
-impl<I: Instance> Frame<I> {
-    /// A job for another schema on the same node.
-    fn in_place(&self, node: NodeId, via: Via, before: Option<(I, usize)>) -> Job<I> {
-        Job {
-            node,
-            subject: self.job.subject.clone(),
-            before,
-            step: Step::InPlace,
-            via,
-            quiet: self.job.quiet,
-            tracks: self.job.tracks,
-            is_condition: false,
-        }
-    }
-
-    /// A job for a member, an element or a key.
-    fn below(&self, node: NodeId, via: Via, step: Step, subject: Subject<I>) -> Job<I> {
-        Job {
-            node,
-            subject,
-            before: None,
-            step,
-            via,
-            quiet: self.job.quiet,
-            tracks: false,
-            is_condition: false,
-        }
     }
 }
