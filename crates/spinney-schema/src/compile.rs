@@ -11,12 +11,22 @@ use crate::dialect::{self, Dialect, Draft};
 use crate::keywords;
 use crate::resources::{Documents, Resources};
 use crate::schema::{Node, NodeId, Schema};
+use crate::vocabulary::{self, Constraint};
 
 /// How a schema is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Whether `format` asserts; without a word, what the dialect says: up to draft 7 it does.
     pub assert_formats: Option<bool>,
+    /// Steps that are worth taking to find out whether a branch of `anyOf` or `oneOf` holds without
+    /// reading all of it. Verdicts do not depend on it.
+    pub glance_steps: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { assert_formats: None, glance_steps: 64 }
+    }
 }
 
 impl Schema {
@@ -35,8 +45,12 @@ impl Schema {
 
     /// Compiles a metaschema, which nothing can be checked against but itself.
     fn compile_metaschema(document: &Value, documents: &Documents) -> Result<Schema> {
-        Compiler::new(document, documents, Options { assert_formats: Some(false) })?
-            .finish(document)
+        Compiler::new(
+            document,
+            documents,
+            Options { assert_formats: Some(false), ..Options::default() },
+        )?
+        .finish(document)
     }
 }
 
@@ -62,6 +76,7 @@ pub(crate) struct Compiler<'v> {
     pending: Vec<(NodeId, &'v Value)>,
     /// The names of dynamic references.
     names: Vec<String>,
+    constraints: Vec<Constraint>,
 }
 
 impl<'v> Compiler<'v> {
@@ -73,6 +88,7 @@ impl<'v> Compiler<'v> {
             by_address: HashMap::new(),
             pending: Vec::new(),
             names: Vec::new(),
+            constraints: Vec::new(),
         })
     }
 
@@ -112,6 +128,12 @@ impl<'v> Compiler<'v> {
                 let (assertions, applicators) = read.map_err(|error| {
                     error.at(format_args!("the schema at `{}`", self.nodes[id].location))
                 })?;
+                if let Value::Map(map) = schema {
+                    for constraint in vocabulary::read(map, &self.nodes[id].location)? {
+                        self.nodes[id].constraints.push(self.constraints.len());
+                        self.constraints.push(constraint);
+                    }
+                }
                 self.nodes[id].assertions = assertions;
                 self.nodes[id].applicators = applicators;
             }
@@ -131,9 +153,16 @@ impl<'v> Compiler<'v> {
             }
             names_done = self.names.len();
         }
-        let mut schema = Schema { nodes: self.nodes, root, dynamic };
+        let mut schema = Schema {
+            nodes: self.nodes,
+            root,
+            dynamic,
+            constraints: self.constraints,
+            glance_steps: self.options.glance_steps,
+        };
         coverage::refuse_endless(&schema)?;
         coverage::mark(&mut schema);
+        vocabulary::mark(&mut schema)?;
         Ok(schema)
     }
 

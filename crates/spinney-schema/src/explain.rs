@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::schema::{Applicator, Check, Node, Schema};
+use crate::vocabulary::Rule;
 
 /// How much of a document a keyword looks at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +61,11 @@ impl Schema {
                 }
             }
         }
+        for constraint in &self.constraints {
+            let location = constraint.location.clone();
+            let (cost, why) = of_rule(&constraint.rule);
+            explained.push(Explained { location, cost, why });
+        }
         explained.sort_by(|a, b| a.location.cmp(&b.location));
         explained
     }
@@ -83,16 +89,18 @@ fn of_check(check: &Check) -> (Cost, &'static str) {
     }
 }
 
+fn of_rule(rule: &Rule) -> (Cost, &'static str) {
+    match rule {
+        Rule::Reference(_) => (Cost::Changed, "an index counts who refers to what"),
+        Rule::Unique(_) => (
+            Cost::Changed,
+            "an index counts members with the same fields; a container in a list is looked through as a whole",
+        ),
+    }
+}
+
 fn keywords(applicator: &Applicator) -> Vec<&'static str> {
     match applicator {
-        Applicator::Ref(keyword, _)
-        | Applicator::DynamicRef(keyword, ..)
-        | Applicator::DependentSchemas(keyword, _) => vec![*keyword],
-        Applicator::AllOf(_) => vec!["allOf"],
-        Applicator::AnyOf(_) => vec!["anyOf"],
-        Applicator::OneOf(_) => vec!["oneOf"],
-        Applicator::Not(_) => vec!["not"],
-        Applicator::If { .. } => vec!["if"],
         Applicator::Properties(properties) => [
             (!properties.named.is_empty(), "properties"),
             (!properties.patterns.is_empty(), "patternProperties"),
@@ -101,7 +109,6 @@ fn keywords(applicator: &Applicator) -> Vec<&'static str> {
         .into_iter()
         .filter_map(|(is_there, keyword)| is_there.then_some(keyword))
         .collect(),
-        Applicator::PropertyNames(_) => vec!["propertyNames"],
         Applicator::Items(items) => [
             (!items.prefix.is_empty(), items.prefix_keyword),
             (items.rest.is_some(), items.rest_keyword),
@@ -109,9 +116,7 @@ fn keywords(applicator: &Applicator) -> Vec<&'static str> {
         .into_iter()
         .filter_map(|(is_there, keyword)| is_there.then_some(keyword))
         .collect(),
-        Applicator::Contains(_) => vec!["contains"],
-        Applicator::UnevaluatedProperties(_) => vec!["unevaluatedProperties"],
-        Applicator::UnevaluatedItems(_) => vec!["unevaluatedItems"],
+        other => vec![other.keyword()],
     }
 }
 

@@ -21,6 +21,7 @@ mod pattern;
 pub mod report;
 mod resources;
 mod schema;
+mod vocabulary;
 
 pub use changes::Changes;
 pub use compile::Options;
@@ -30,3 +31,4 @@ pub use instance::{Instance, Stored};
 pub use report::{Report, Violation};
 pub use resources::Documents;
 pub use schema::Schema;
+pub use vocabulary::{Entries, Judged, Record};

@@ -10,6 +10,7 @@ use crate::format::Format;
 use crate::instance::Kind;
 use crate::pattern::Pattern;
 use crate::resources::ResourceId;
+use crate::vocabulary::{Constraint, ConstraintId};
 
 /// The index of a node in [`Schema`].
 pub type NodeId = usize;
@@ -21,6 +22,10 @@ pub struct Schema {
     pub(crate) root: NodeId,
     /// What `$dynamicRef` leads to, by the name's index, in a resource of the dynamic scope.
     pub(crate) dynamic: HashMap<(usize, ResourceId), NodeId>,
+    /// What spinney's own keywords ask for.
+    pub(crate) constraints: Vec<Constraint>,
+    /// As [`crate::Options::glance_steps`].
+    pub(crate) glance_steps: u64,
 }
 
 /// One schema object or boolean.
@@ -38,6 +43,10 @@ pub(crate) struct Node {
     /// Whether members or elements may be covered by one branch and not by another, so that an
     /// `unevaluated...` keyword here must look at everything again when anything changes.
     pub whole_when_changed: bool,
+    /// What spinney's own keywords ask for here.
+    pub constraints: Vec<ConstraintId>,
+    /// Whether spinney's own keywords stand here or below.
+    pub leads_to_constraint: bool,
 }
 
 impl Node {
@@ -158,6 +167,14 @@ pub(crate) struct Items {
     pub rest: Option<NodeId>,
 }
 
+impl Items {
+    /// The schema of an element.
+    pub fn at(&self, position: u64) -> Option<NodeId> {
+        let first = usize::try_from(position).ok().and_then(|at| self.prefix.get(at));
+        first.copied().or(self.rest)
+    }
+}
+
 /// `contains` with its limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Contains {
@@ -169,6 +186,43 @@ pub(crate) struct Contains {
 }
 
 impl Applicator {
+    /// The keyword, or the first of those that belong together.
+    pub fn keyword(&self) -> &'static str {
+        match self {
+            Applicator::Ref(keyword, _)
+            | Applicator::DynamicRef(keyword, ..)
+            | Applicator::DependentSchemas(keyword, _) => keyword,
+            Applicator::AllOf(_) => "allOf",
+            Applicator::AnyOf(_) => "anyOf",
+            Applicator::OneOf(_) => "oneOf",
+            Applicator::Not(_) => "not",
+            Applicator::If { .. } => "if",
+            Applicator::Properties(_) => "properties",
+            Applicator::PropertyNames(_) => "propertyNames",
+            Applicator::Items(_) => "items",
+            Applicator::Contains(_) => "contains",
+            Applicator::UnevaluatedProperties(_) => "unevaluatedProperties",
+            Applicator::UnevaluatedItems(_) => "unevaluatedItems",
+        }
+    }
+
+    /// All schemas that it applies, to the node or below.
+    pub fn schemas(&self) -> Vec<NodeId> {
+        match self {
+            Applicator::Properties(properties) => {
+                let named = properties.named.iter().map(|(_, node)| *node);
+                let patterns = properties.patterns.iter().map(|(_, node)| *node);
+                named.chain(patterns).chain(properties.additional).collect()
+            }
+            Applicator::Items(items) => items.prefix.iter().copied().chain(items.rest).collect(),
+            Applicator::Contains(contains) => vec![contains.node],
+            Applicator::PropertyNames(node)
+            | Applicator::UnevaluatedProperties(node)
+            | Applicator::UnevaluatedItems(node) => vec![*node],
+            in_place => in_place.in_place(),
+        }
+    }
+
     /// The schemas that it applies to the node itself, not to members.
     pub fn in_place(&self) -> Vec<NodeId> {
         match self {

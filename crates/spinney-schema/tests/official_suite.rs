@@ -122,7 +122,8 @@ fn required_and_optional_tests() {
                 name => Some(name.starts_with("optional/format/")),
             };
             let count = if is_optional { &mut optional } else { &mut required };
-            run(&file, draft, &remotes, Options { assert_formats }, count.entry(name).or_default());
+            let options = Options { assert_formats, ..Options::default() };
+            run(&file, draft, &remotes, options, count.entry(name).or_default());
         }
         for (kind, counts) in [("required", &required), ("optional", &optional)] {
             let passed: usize = counts.values().map(|count| count.passed).sum();

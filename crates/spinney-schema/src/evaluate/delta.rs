@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use spinney_core::error::Result;
 
-use super::{Evaluation, GLANCE_STEPS, Job, Source, Start, Step, Subject, Via, affected};
+use super::{Evaluation, Job, Source, Start, Step, Subject, Via, affected};
 use crate::changes::{Change, Inside};
 use crate::coverage::Coverage;
 use crate::instance::Instance;
@@ -207,9 +207,10 @@ impl<I: Instance> Evaluation<'_, I> {
         if !affected.contains(&true) {
             return Ok(Start::Skip);
         }
+        let glance = Some(self.schema.glance_steps);
         let was_valid = nodes
             .iter()
-            .map(|&node| self.judge(node, before.clone(), Some(GLANCE_STEPS)))
+            .map(|&node| self.judge(node, before.clone(), glance))
             .collect::<Result<Vec<_>>>()?;
         // The node was valid, so the only branch that could hold did.
         let only = was_valid.iter().filter(|was| **was != Some(false)).count() == 1;
@@ -219,7 +220,7 @@ impl<I: Instance> Evaluation<'_, I> {
             let is_valid = match was {
                 was if !affected[branch] => was,
                 Some(true) => None,
-                _ => self.judge(node, after.clone(), Some(GLANCE_STEPS))?,
+                _ => self.judge(node, after.clone(), glance)?,
             };
             match is_valid {
                 Some(is_valid) => passed += u64::from(is_valid),

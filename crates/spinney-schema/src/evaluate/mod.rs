@@ -79,9 +79,6 @@ impl Schema {
 
 static NO_CHANGES: Changes = Changes::NONE;
 
-/// Steps that are worth taking to find out whether a branch holds without reading all of it.
-const GLANCE_STEPS: u64 = 64;
-
 /// Gives up when it has read too much.
 struct Exhausted;
 
