@@ -61,6 +61,11 @@ impl Changes {
     /// No changes at all.
     pub const NONE: Changes = Changes { root: None, inside: Vec::new() };
 
+    /// Everything is new.
+    pub fn everything() -> Changes {
+        Changes { root: Some(Change::Added), inside: Vec::new() }
+    }
+
     /// What a diff changed at a path and below; `None` in [`Changes::root`] when nothing did.
     ///
     /// # Errors

@@ -23,23 +23,25 @@ const EXACT_LEN_MAX: usize = 64;
 pub(crate) struct Trail {
     above: Option<Rc<Trail>>,
     step: Option<Rc<str>>,
+    /// Whether the last step is a key.
+    is_key: bool,
     /// Whether it leads through a list, whose positions do not last.
     in_list: bool,
 }
 
 impl Trail {
     fn root() -> Rc<Trail> {
-        Rc::new(Trail { above: None, step: None, in_list: false })
+        Rc::new(Trail { above: None, step: None, is_key: false, in_list: false })
     }
 
     fn member(self: &Rc<Trail>, key: &str) -> Rc<Trail> {
         let above = Some(Rc::clone(self));
-        Rc::new(Trail { above, step: Some(key.into()), in_list: self.in_list })
+        Rc::new(Trail { above, step: Some(key.into()), is_key: true, in_list: self.in_list })
     }
 
     fn element(self: &Rc<Trail>, position: u64) -> Rc<Trail> {
         let step = Some(position.to_string().into());
-        Rc::new(Trail { above: Some(Rc::clone(self)), step, in_list: true })
+        Rc::new(Trail { above: Some(Rc::clone(self)), step, is_key: false, in_list: true })
     }
 
     /// As a path.
@@ -185,7 +187,7 @@ impl<I: Instance> Collector<'_, I> {
     fn whole(&mut self, node: &I, sign: i64, sites: &Sites, trail: &Rc<Trail>) -> Result<()> {
         for (id, target) in sites.targets(self.schema) {
             if target.keys {
-                if let Some(key) = &trail.step {
+                if let Some(key) = trail.step.as_ref().filter(|_| trail.is_key) {
                     self.add(id, &Leaf::String((&**key).into()), sign, trail, true);
                 }
             } else if let Some(leaf) = node.leaf()? {

@@ -59,9 +59,10 @@ impl Entries {
                         }
                         (None, removed) => {
                             let removed = removed.as_ref().ok_or_else(|| damaged(key))?;
-                            let nodes =
-                                if users == 1 { "1 node" } else { &format!("{users} nodes") };
-                            let expected = format!("the {what} `{way}` that {nodes} refer to");
+                            let expected = match users {
+                                1 => format!("the {what} `{way}` that a node refers to"),
+                                _ => format!("the {what} `{way}` that {users} nodes refer to"),
+                            };
                             let found = format!("nothing that is {}", entry.shown);
                             (removed, REFERENCE, expected, found)
                         }

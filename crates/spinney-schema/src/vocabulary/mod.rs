@@ -75,7 +75,7 @@ impl Target {
                 Segment::Any => text.push("*"),
             }
         }
-        text.to_string()
+        (*text).to_owned()
     }
 }
 

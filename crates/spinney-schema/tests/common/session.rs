@@ -80,7 +80,8 @@ impl<'s> Session<'s> {
     }
 }
 
-fn stored<'s>(store: &Memory, snapshot: &'s dyn Snapshot) -> Option<Stored<'s>> {
+/// The stored `/doc` at a state.
+pub fn stored<'s>(store: &Memory, snapshot: &'s dyn Snapshot) -> Option<Stored<'s>> {
     let view = View { snapshot, key_len_max: store.capabilities().key_len_max };
     let slot = view.resolve("/doc").expect("resolves");
     slot.map(|slot| Stored::new(view, slot).expect("a node"))
@@ -101,7 +102,13 @@ pub fn paths(document: &Value) -> Vec<String> {
     found
 }
 
-fn edit(rng: &mut Rng, supply: &impl Supply, transaction: &mut Transaction<'_>, document: &Value) {
+/// Makes a random edit below `/doc`; one that cannot be made changes nothing.
+pub fn edit(
+    rng: &mut Rng,
+    supply: &impl Supply,
+    transaction: &mut Transaction<'_>,
+    document: &Value,
+) {
     let paths = paths(document);
     // The whole document is not replaced often, unless there is little of it.
     let any = |rng: &mut Rng| match rng.u32(..paths.len().min(20) as u32) {
@@ -120,7 +127,6 @@ fn edit(rng: &mut Rng, supply: &impl Supply, transaction: &mut Transaction<'_>, 
     };
     let value = supply.value(rng, paths.len() < 5);
     let doc = |path: &str| format!("/doc{path}");
-    // An edit that cannot be made, such as a move into itself, changes nothing.
     match rng.u32(..10) {
         0..=2 => drop(transaction.set(&doc(&any(rng)), &value)),
         3..=5 => match inside(rng) {
