@@ -48,6 +48,13 @@ impl Report {
         self.count() == 0
     }
 
+    /// Adds what another report says.
+    pub fn append(&mut self, other: Report) {
+        let free = VIOLATIONS_MAX.saturating_sub(self.violations.len());
+        self.more += other.more + other.violations.len().saturating_sub(free) as u64;
+        self.violations.extend(other.violations.into_iter().take(free));
+    }
+
     /// How many violations there are, listed or not.
     pub fn count(&self) -> u64 {
         self.violations.len() as u64 + self.more

@@ -21,6 +21,8 @@ mod janitor;
 pub mod journal;
 mod os_error;
 pub mod salvage;
+#[cfg(feature = "schema")]
+pub mod schemas;
 pub mod snapshot;
 pub mod store;
 mod store_limits;

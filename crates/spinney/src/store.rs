@@ -18,6 +18,8 @@ use crate::backends::json::Take;
 use crate::feed::{Bookmark, Changes};
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
+#[cfg(feature = "schema")]
+use crate::schemas;
 use crate::snapshot::{Origin, Recent, Snapshot};
 use crate::store_limits::Limits;
 use crate::subscribers::{Questions, Subscribers};
@@ -219,6 +221,8 @@ impl OpenOptions {
                 scratch_dir,
                 origin: Arc::new(origin),
                 subscribers: Subscribers::default(),
+                #[cfg(feature = "schema")]
+                schemas: schemas::Cache::default(),
                 process: fastrand::u64(..),
                 commits: AtomicU64::new(0),
             }),
@@ -249,6 +253,8 @@ struct Shared {
     scratch_dir: Option<PathBuf>,
     origin: Arc<Origin>,
     subscribers: Subscribers,
+    #[cfg(feature = "schema")]
+    schemas: schemas::Cache,
     process: u64,
     commits: AtomicU64,
 }
@@ -522,12 +528,20 @@ impl Shared {
             transaction.set_author(&self.note.author)?;
             transaction.set_message(&self.note.message)?;
             transaction.set_revisions_max(self.revisions_max);
+            #[cfg(feature = "schema")]
+            let had_schemas = self.has_schemas(&transaction)?;
             let value = edit(&mut transaction)?;
             if let Some(questions) = &mut questions {
                 questions.amend(&mut transaction)?;
             }
             // They look at the commit in this order.
             let mut reviewers: Vec<&mut dyn Review> = Vec::new();
+            #[cfg(feature = "schema")]
+            let mut guard = schemas::Guard::new(&self.schemas);
+            #[cfg(feature = "schema")]
+            if had_schemas || self.has_schemas(&transaction)? {
+                reviewers.push(&mut guard);
+            }
             reviewers.extend(questions.as_deref_mut().map(|asks| asks as &mut dyn Review));
             let review = (!reviewers.is_empty()).then_some(&mut reviewers as &mut dyn Review);
             match transaction.commit_reviewed(self.commit_id(), review) {
@@ -537,6 +551,12 @@ impl Shared {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether schemas are attached to paths of the store.
+    #[cfg(feature = "schema")]
+    fn has_schemas(&self, transaction: &Transaction<'_>) -> Result<bool> {
+        Ok(self.origin.base_path.is_empty() && transaction.exists(schemas::TREE)?)
     }
 
     /// What comes after a commit, without the guard.

@@ -10,6 +10,7 @@ mod import;
 mod meta;
 mod read;
 mod salvage;
+mod schema;
 mod set;
 mod stats;
 mod store;
@@ -56,6 +57,8 @@ pub enum Verb {
     Restore(history::Restore),
     /// Forget old commits and give back what only they held
     Forget(history::Forget),
+    /// Attach JSON Schemas to paths, and see what they cost
+    Schema(schema::Schema),
     /// Print facts about the store
     Stats(stats::Stats),
     /// Read everything and tell what is damaged
@@ -96,6 +99,7 @@ impl Verb {
             Verb::Revert(verb) => verb.run(global),
             Verb::Restore(verb) => verb.run(global),
             Verb::Forget(verb) => verb.run(global),
+            Verb::Schema(verb) => verb.run(global),
             Verb::Stats(verb) => verb.run(global),
             Verb::Check(verb) => return verb.run(global),
             Verb::Checkpoint(verb) => verb.run(global),
