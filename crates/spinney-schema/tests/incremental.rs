@@ -149,7 +149,7 @@ fn real_schemas_and_documents() {
     let folder = real_schemas();
     if !folder.is_dir() {
         println!(
-            "skipped 1 test: no schemas in {}; SPINNEY_TEST_SCHEMAS names another folder",
+            "skipped: 1: no schemas in {}; SPINNEY_TEST_SCHEMAS names another folder",
             folder.display()
         );
         return;

@@ -102,7 +102,7 @@ fn required_and_optional_tests() {
     let suite = suite();
     if !suite.join("tests").is_dir() {
         println!(
-            "skipped 1 test: the suite is not in {}; run scripts/prepare-schema-suite",
+            "skipped: 1: the suite is not in {}; run scripts/prepare-schema-suite",
             suite.display()
         );
         return;
