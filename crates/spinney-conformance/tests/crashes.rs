@@ -183,6 +183,7 @@ fn kill_once(dir: &Path, model: &Store, kill: u64) {
         // What a killed writer had written ahead is given back by the next writer.
         store.write(|tx| tx.set("/probe", &kill.into())).expect("writes");
         store.write(|tx| tx.remove("/probe")).expect("removes");
+        store.forget_before(u64::MAX).expect("forgets");
         store.reclaim().expect("reclaims");
         let report = store.read().and_then(|snapshot| snapshot.check()).expect("checks");
         assert!(report.is_sound() && report.queued == 0, "kill {kill}: {report:?}");
@@ -489,6 +490,7 @@ fn a_full_disk_leaves_an_acknowledged_revision() {
         assert!(synced > 3);
         assert_eq!(number_at(&store, "/n"), synced);
         store.write(|tx| tx.remove("/a").and_then(|_| tx.set("/n", &0.into()))).expect("writes");
+        store.forget_before(u64::MAX).expect("forgets");
         store.reclaim().expect("reclaims");
         let report = store.read().and_then(|snapshot| snapshot.check()).expect("checks");
         assert!(report.is_sound() && report.queued == 0, "{report:?}");
