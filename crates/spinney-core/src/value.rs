@@ -215,6 +215,13 @@ impl Map {
     }
 }
 
+impl Map {
+    /// The members with their encoded keys.
+    pub(crate) fn entries(&self) -> members::Iter<'_, Value> {
+        self.0.iter()
+    }
+}
+
 impl fmt::Debug for Map {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()

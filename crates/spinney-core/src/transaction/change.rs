@@ -205,12 +205,13 @@ impl Transaction<'_> {
             .and_then(|from| {
                 Ok((from, self.checked_member(to, "nothing can be moved onto the root")?))
             })
-            .and_then(|(from, to)| self.try_move(&from, &to));
+            .and_then(|(from, to)| self.try_move(&from, &to, true));
         self.or_unmake(moved)
             .map_err(|error| error.at(format_args!("move {} to {}", Display(from), Display(to))))
     }
 
-    pub(super) fn try_move(&mut self, from: &str, to: &str) -> Result<()> {
+    /// As [`Transaction::mv`], with checked paths; `make` tells whether missing maps are made.
+    pub(super) fn try_move(&mut self, from: &str, to: &str, make: bool) -> Result<()> {
         let (from_parent, from_last) = path::split_last(from).expect("it is not the root");
         let (to_parent, to_last) = path::split_last(to).expect("it is not the root");
         if !self.exists_at(from)? {
@@ -231,7 +232,7 @@ impl Transaction<'_> {
             (true, true) => return self.rename_tree(&from_last, &to_last),
             (false, false) if tree_of(from) == tree_of(to) => {}
             _ => {
-                self.try_copy(from, to)?;
+                self.try_copy(from, to, make)?;
                 // Where `to` is above `from`, what was there went with what it replaced.
                 if !from.strip_prefix(to).is_some_and(|rest| rest.starts_with('/')) {
                     self.try_remove(from)?;
@@ -249,7 +250,7 @@ impl Transaction<'_> {
         let (edit, id) = self.take(source, &from_last)?;
         self.mark_changed()?;
         let back = edit.clone();
-        let placed = self.place(to, edit, id.filter(|_| same_list));
+        let placed = self.place(to, edit, id.filter(|_| same_list), make);
         if placed.is_err() {
             self.put_back(source, &from_last, id, back)?;
         }
@@ -302,12 +303,13 @@ impl Transaction<'_> {
             .and_then(|from| {
                 Ok((from, self.checked_member(to, "nothing can be copied onto the root")?))
             })
-            .and_then(|(from, to)| self.try_copy(&from, &to));
+            .and_then(|(from, to)| self.try_copy(&from, &to, true));
         self.or_unmake(copied)
             .map_err(|error| error.at(format_args!("copy {} to {}", Display(from), Display(to))))
     }
 
-    pub(super) fn try_copy(&mut self, from: &str, to: &str) -> Result<()> {
+    /// As [`Transaction::copy`], with checked paths; `make` tells whether missing maps are made.
+    pub(super) fn try_copy(&mut self, from: &str, to: &str, make: bool) -> Result<()> {
         if !self.exists_at(from)? {
             return Err(Error::not_found("there is nothing to copy"));
         }
@@ -324,14 +326,20 @@ impl Transaction<'_> {
             None => Err(Error::not_found("there is nothing to copy")),
         };
         let copied = copied.and_then(|()| build.finish());
-        let placed = copied.and_then(|encoded| self.place(to, Edit::Set(encoded), None));
+        let placed = copied.and_then(|encoded| self.place(to, Edit::Set(encoded), None, make));
         self.or_give_back(tree, first_id, placed)
     }
 
     /// Puts a node that was moved or copied: a map's member is replaced, a list's inserted.
-    pub(super) fn place(&mut self, to: &str, edit: Edit, id: Option<u64>) -> Result<()> {
+    pub(super) fn place(
+        &mut self,
+        to: &str,
+        edit: Edit,
+        id: Option<u64>,
+        make: bool,
+    ) -> Result<()> {
         let (parent, last) = path::split_last(to).expect("it is not the root");
-        let parent = self.open_or_make(parent)?;
+        let Some(parent) = self.open_path(parent, make)? else { return Err(no_parent()) };
         match &self.edits.nodes[parent].body {
             Body::Map(_) => self.put_member(parent, &last, edit),
             Body::List(list) => {
@@ -427,6 +435,11 @@ impl Visitor for DepthCheck {
     fn meta(&mut self, _: &str, _: &str) -> Result<()> {
         Ok(())
     }
+}
+
+#[cold]
+pub(super) fn no_parent() -> Error {
+    Error::not_found("there is no map or list to add it to")
 }
 
 #[cold]

@@ -6,6 +6,8 @@
 mod apply;
 mod change;
 mod commit;
+mod merge;
+mod patch;
 mod place;
 mod reading;
 mod review;

@@ -30,11 +30,7 @@ impl<'b> Transaction<'b> {
         self.open_path(path, false)
     }
 
-    /// Opens the container at a checked path, making the maps that are missing.
-    pub(super) fn open_or_make(&mut self, path: &str) -> Result<usize> {
-        Ok(self.open_path(path, true)?.expect("missing maps are made"))
-    }
-
+    /// Opens the container at a checked path; `make` tells whether missing maps are made.
     pub(super) fn open_path(&mut self, path: &str, make: bool) -> Result<Option<usize>> {
         self.last_parent = None;
         self.trail.clear();

@@ -1,11 +1,12 @@
 //! Reading with the edits of a transaction laid over the state that it started from.
 
+use crate::compare::{Compared, Comparison, Relation};
 use crate::edit::read::{self, Found};
 use crate::error::{Error, Result};
 use crate::node::{self};
 use crate::path::Display;
 use crate::value::{Value, ValueBuilder};
-use crate::visit::Visitor;
+use crate::visit::{Container, Visitor};
 
 use super::Transaction;
 
@@ -64,12 +65,37 @@ impl Transaction<'_> {
         }
     }
 
+    /// Compares the node at a path, with the edits so far, with a value; metadata is not looked at.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    ///
+    /// # Complexity
+    /// O(size of the value), and the members of containers that this transaction has opened.
+    pub fn compare(&self, path: &str, value: &Value, relation: Relation) -> Result<Compared> {
+        let mut comparison = Comparison::new(value, relation);
+        let visited = self.visit(path, &mut comparison);
+        comparison.outcome(visited)
+    }
+
     /// Whether there is a node at a path.
     ///
     /// # Errors
     /// As [`Transaction::get`].
     pub fn exists(&self, path: &str) -> Result<bool> {
         Ok(self.found(path)?.is_some())
+    }
+
+    /// What container stands at a path; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn container(&self, path: &str) -> Result<Option<Container>> {
+        Ok(match self.found(path)? {
+            None => None,
+            Some(Found::Open { node, .. }) => Some(self.edits.nodes[node].container()),
+            Some(Found::Stored(slot)) => slot.read()?.node.container(),
+        })
     }
 
     /// How many members the container at a path has; `None` when there is none or it is a scalar.
