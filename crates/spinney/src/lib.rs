@@ -13,10 +13,12 @@
 //! ```
 
 pub mod backends;
+pub mod condition;
 pub mod feed;
 mod file_scratch;
 mod file_system;
 pub mod formats;
+pub mod hash;
 mod janitor;
 pub mod journal;
 mod os_error;
@@ -29,6 +31,8 @@ mod store_limits;
 pub mod subscribers;
 mod undo;
 
+pub use condition::{Expect, Expected};
+pub use hash::ValueHash;
 pub use snapshot::{Member, NodeKind, Snapshot};
 pub use spinney_core::transaction::{Commit, Existing, Transaction};
 pub use spinney_core::*;

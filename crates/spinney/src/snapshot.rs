@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use spinney_core::backend::{self, Revision};
 use spinney_core::check::{Report, check_snapshot};
+use spinney_core::difference::Side;
 use spinney_core::history::{History, Logged};
 use spinney_core::limits::KEY_LEN_MAX;
 use spinney_core::node::{self, LongForm, Node};
@@ -232,6 +233,15 @@ impl Snapshot {
             None => Ok(false),
             Some(slot) => self.walk(path, &slot, visitor).map(|()| true),
         }
+    }
+
+    /// The node at a path, to be compared with another one; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn side(&self, path: &str) -> Result<Option<Side<'_>>> {
+        let view = self.view();
+        self.resolve(path)?.map(|slot| Side::stored(view, slot)).transpose()
     }
 
     /// The kind of the node at a path; `None` when there is none.
