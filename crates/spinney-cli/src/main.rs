@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod condition;
 mod global;
 mod input;
 mod message;
@@ -40,8 +41,9 @@ Examples:
   spinney import people.json /people && spinney list /people
 
 Exit codes:
-  0 success, 2 invalid input, 3 not found, 4 already exists, 5 conflict, 8 busy, 9 read-only,
-  10 limit exceeded, 11 unsupported, 12 corrupted, 13 closed, 14 input/output";
+  0 success, 1 `diff` found a difference, 2 invalid input, 3 not found, 4 already exists,
+  5 conflict, 8 busy, 9 read-only, 10 limit exceeded, 11 unsupported, 12 corrupted, 13 closed,
+  14 input/output";
 
 fn main() -> ExitCode {
     let Cli { global, verb } = Cli::parse();

@@ -6,15 +6,19 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 24] = [
     "get",
     "set",
     "remove",
     "insert",
     "move",
     "copy",
+    "patch",
+    "merge",
     "list",
     "count",
+    "hash",
+    "diff",
     "meta",
     "import",
     "export",

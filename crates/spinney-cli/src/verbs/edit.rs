@@ -6,6 +6,7 @@ use spinney::path::Display;
 use spinney::value::ValueBuilder;
 use spinney::{Error, Result, Transaction};
 
+use crate::condition::Condition;
 use crate::global::{Global, Write};
 use crate::input::Input;
 
@@ -25,16 +26,24 @@ pub struct Remove {
     if_exists: bool,
 
     #[command(flatten)]
+    condition: Condition,
+
+    #[command(flatten)]
     write: Write,
 }
 
 impl Remove {
     pub fn run(self, global: &Global) -> Result<()> {
-        change(global, &self.write, |transaction| match transaction.remove(&self.path)? {
-            false if !self.if_exists => {
-                Err(Error::not_found(format!("remove {}: there is no node", Display(&self.path))))
+        let condition = self.condition.ready("remove")?;
+        change(global, &self.write, |transaction| {
+            condition.check(transaction, &self.path)?;
+            match transaction.remove(&self.path)? {
+                false if !self.if_exists => {
+                    let path = Display(&self.path);
+                    Err(Error::not_found(format!("remove {path}: there is no node")))
+                }
+                _ => Ok(()),
             }
-            _ => Ok(()),
         })
     }
 }

@@ -45,7 +45,7 @@ pub struct Import {
 
 /// A format of files.
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+pub enum Format {
     /// RFC 8259
     Json,
     /// JSON with comments, trailing commas, unquoted keys
@@ -85,20 +85,32 @@ impl Import {
     }
 
     fn options<'a>(&self, progress: &'a mut dyn FnMut(u64)) -> ReadOptions<'a> {
-        let (dialect, framing) = match self.format.unwrap_or_else(|| self.guess()) {
-            Format::Json => (Dialect::Json, Framing::One),
-            Format::Json5 => (Dialect::Json5, Framing::One),
-            Format::Jsonl => (Dialect::Json, Framing::Lines),
-        };
+        let input = Input::of_file(&self.file);
+        let (dialect, framing) = self.format.unwrap_or_else(|| Format::of(&input)).grammar();
         ReadOptions { dialect, framing, tagged: self.tagged, progress: Some(progress) }
     }
+}
 
-    fn guess(&self) -> Format {
-        let extension = self.file.extension().map(|extension| extension.to_ascii_lowercase());
+impl Format {
+    /// What the extension of a file tells, or else JSON.
+    pub fn of(input: &Input) -> Format {
+        let extension = match input {
+            Input::File(path) => path.extension().map(|extension| extension.to_ascii_lowercase()),
+            _ => None,
+        };
         match extension.as_ref().and_then(|extension| extension.to_str()) {
             Some("json5" | "jsonc") => Format::Json5,
             Some("jsonl" | "ndjson") => Format::Jsonl,
             _ => Format::Json,
+        }
+    }
+
+    /// As the reader calls it.
+    pub fn grammar(self) -> (Dialect, Framing) {
+        match self {
+            Format::Json => (Dialect::Json, Framing::One),
+            Format::Json5 => (Dialect::Json5, Framing::One),
+            Format::Jsonl => (Dialect::Json, Framing::Lines),
         }
     }
 }

@@ -3,11 +3,13 @@
 mod bench;
 mod check;
 mod describe;
+mod diff;
 mod edit;
 mod export;
 mod history;
 mod import;
 mod meta;
+mod patch;
 mod read;
 mod salvage;
 mod schema;
@@ -37,10 +39,18 @@ pub enum Verb {
     Move(edit::Move),
     /// Copy a node with all below it
     Copy(edit::Copy),
+    /// Apply a JSON Patch (RFC 6902)
+    Patch(patch::Patch),
+    /// Merge a document into a node (RFC 7396)
+    Merge(patch::Merge),
     /// Print the members of a map or list, one a line
     List(read::List),
     /// Print how many members a map or list has
     Count(read::Count),
+    /// Print the hash of the value at a path
+    Hash(read::Hash),
+    /// Print what differs between two nodes or files
+    Diff(diff::Diff),
     /// Print, set or remove metadata of a node
     Meta(meta::Meta),
     /// Replace the node at a path by the content of a file
@@ -89,8 +99,12 @@ impl Verb {
             Verb::Insert(verb) => verb.run(global),
             Verb::Move(verb) => verb.run(global),
             Verb::Copy(verb) => verb.run(global),
+            Verb::Patch(verb) => verb.run(global),
+            Verb::Merge(verb) => verb.run(global),
             Verb::List(verb) => verb.run(global),
             Verb::Count(verb) => verb.run(global),
+            Verb::Hash(verb) => verb.run(global),
+            Verb::Diff(verb) => return verb.run(global),
             Verb::Meta(verb) => verb.run(global),
             Verb::Import(verb) => verb.run(global),
             Verb::Export(verb) => verb.run(global),

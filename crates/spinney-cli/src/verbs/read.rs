@@ -1,4 +1,4 @@
-//! `get`, `list` and `count`: what stands at a path.
+//! `get`, `list`, `count` and `hash`: what stands at a path.
 
 use std::io::Write;
 
@@ -161,5 +161,29 @@ impl Count {
             }
         };
         writeln!(stdout(), "{count}").map_err(cannot_write)
+    }
+}
+
+/// `spinney hash`.
+#[derive(Args)]
+#[command(after_help = "\
+It is the SHA-256 of what `spinney get PATH --tagged` prints, without the line feed: nodes have the
+same hash when they are identical, numbers by their text, metadata included.
+
+Examples:
+  spinney hash /people/42
+  spinney set /people/42/name '\"Ada\"' --if-hash \"$(spinney hash /people/42/name)\"")]
+pub struct Hash {
+    /// Path of the node; without it the whole store
+    #[arg(default_value = "", hide_default_value = true)]
+    path: String,
+}
+
+impl Hash {
+    pub fn run(self, global: &Global) -> Result<()> {
+        let path = &self.path;
+        let hash = global.read()?.hash(path).map_err(|error| at("hash", path, error))?;
+        let hash = hash.ok_or_else(|| no_node("hash", path))?;
+        writeln!(stdout(), "{hash}").map_err(cannot_write)
     }
 }

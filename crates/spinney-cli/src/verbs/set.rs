@@ -3,8 +3,9 @@
 use clap::Args;
 use spinney::formats::{Dialect, ReadOptions};
 use spinney::path::Display;
-use spinney::{Error, Existing, Result, Scalar, Transaction, Visitor};
+use spinney::{Error, Existing, Result, Scalar, Visitor};
 
+use crate::condition::Condition;
 use crate::global::{Global, Write};
 use crate::input::{Input, Opened};
 
@@ -18,7 +19,8 @@ Examples:
   spinney set /people/42/name '\"Ada\"'
   spinney set /people @people.json
   curl -s https://example.org/x.json | spinney set /x -
-  spinney set /people/42/photo @photo.jpg --bytes")]
+  spinney set /people/42/photo @photo.jpg --bytes
+  spinney set /stock/42 4 --if-value 5")]
 pub struct Set {
     /// Path of the node
     path: String,
@@ -35,9 +37,8 @@ pub struct Set {
     #[arg(long, conflicts_with = "create")]
     replace: bool,
 
-    /// Fail unless the store is at this revision
-    #[arg(long, value_name = "R")]
-    if_revision: Option<u64>,
+    #[command(flatten)]
+    condition: Condition,
 
     /// Store the argument, file or stdin as bytes, not as JSON
     #[arg(long, conflicts_with_all = ["json5", "tagged"])]
@@ -58,6 +59,7 @@ pub struct Set {
 impl Set {
     pub fn run(self, global: &Global) -> Result<()> {
         spinney::path::check(&self.path)?;
+        let condition = self.condition.ready("set")?;
         let input = Input::of_value(&self.value);
         // What cannot be opened makes no store.
         let mut opened = Some(input.open()?);
@@ -68,7 +70,7 @@ impl Set {
         }
         let store = global.open_or_create(&self.write)?;
         store.write(|transaction| {
-            self.check_revision(transaction)?;
+            condition.check(transaction, &self.path)?;
             transaction.set_with(&self.path, self.existing(), |visitor| {
                 let opened = reopen(&input, &mut opened)?;
                 match self.bytes {
@@ -86,17 +88,6 @@ impl Set {
             (true, _) => Existing::MustNot,
             (_, true) => Existing::Must,
             _ => Existing::Any,
-        }
-    }
-
-    fn check_revision(&self, transaction: &Transaction<'_>) -> Result<()> {
-        match self.if_revision {
-            Some(expected) if expected != transaction.base() => Err(Error::conflict(format!(
-                "set {}: the store is at revision {}, not {expected}; read it again",
-                Display(&self.path),
-                transaction.base()
-            ))),
-            _ => Ok(()),
         }
     }
 

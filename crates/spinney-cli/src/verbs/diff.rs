@@ -1,0 +1,265 @@
+//! `diff`: what leads from one tree to another, for people or as a JSON Patch.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path as FilePath;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use spinney::difference::{Change, Entries, Metadata, PatchWriter, Side, differences};
+use spinney::formats::{Fidelity, JsonWriter, Layout, ReadOptions};
+use spinney::{Error, Existing, Path, Result, Snapshot, Visitor};
+
+use super::import::Format;
+use crate::global::Global;
+use crate::input::Input;
+use crate::message::one_line;
+use crate::output::{at, cannot_write, no_node, stdout};
+
+/// The exit code when there are differences, as that of diff(1).
+const DIFFERENT: u8 = 1;
+
+/// Bytes of a value that a line shows.
+const SHOWN_LEN_MAX: usize = 72;
+
+const REMOVED: Style = AnsiColor::Red.on_default();
+const ADDED: Style = AnsiColor::Green.on_default();
+const CHANGED: Style = AnsiColor::Yellow.on_default();
+
+/// `spinney diff`.
+#[derive(Args)]
+#[command(after_help = "\
+An operand that starts with `/`, or is empty, is a path in the store; `-` is stdin, all else a file
+(`@/tmp/x.json` is one with an absolute path). Numbers are compared by their text: 1 is not 1.0.
+
+A line says what becomes of a path below the operands: `+` added, `-` removed, `~` changed. Positions
+in lists are those at the time when the lines above it are done.
+
+The exit code is 0 when there is no difference and 1 when there is one.
+
+Examples:
+  spinney diff /running /candidate
+  spinney diff old.json new.json
+  spinney diff /running new.json --patch | spinney patch /running -")]
+pub struct Diff {
+    /// What was before
+    #[arg(value_name = "PATH|FILE|-")]
+    old: String,
+
+    /// What is now
+    #[arg(value_name = "PATH|FILE|-")]
+    new: String,
+
+    /// Print a JSON Patch (RFC 6902) that makes the new of the old
+    #[arg(long)]
+    patch: bool,
+
+    /// Print the patch with a line for each member, indented
+    #[arg(long, requires = "patch")]
+    pretty: bool,
+
+    /// Leave metadata out, and bytes in a patch become base64 text
+    #[arg(long, conflicts_with = "tagged")]
+    lossy: bool,
+
+    /// Keep bytes, as members that start with `$spinney:`; files may hold metadata, too
+    #[arg(long)]
+    tagged: bool,
+}
+
+impl Diff {
+    pub fn run(self, global: &Global) -> Result<ExitCode> {
+        let (old, new) = (Operand::of(&self.old), Operand::of(&self.new));
+        if let (Operand::Input(Input::Stdin), Operand::Input(Input::Stdin)) = (&old, &new) {
+            return Err(Error::invalid_input("diff: stdin can be read only once; name a file"));
+        }
+        // Two paths are those of one state.
+        let mut store = None;
+        let mut load = |operand: Operand| match operand {
+            Operand::Path(path) => {
+                let snapshot = match &store {
+                    Some(snapshot) => Rc::clone(snapshot),
+                    None => Rc::clone(store.insert(Rc::new(global.read()?))),
+                };
+                Ok(Loaded { snapshot, path })
+            }
+            Operand::Input(input) => load_input(&input, self.tagged),
+        };
+        let (old, new) = (load(old)?, load(new)?);
+        let (old, new) = (old.side()?, new.side()?);
+        let found = match self.patch {
+            true => self.print_patch(&old, &new),
+            false => self.print_lines(&old, &new),
+        };
+        match found.map_err(|error| at("diff", "", error))? {
+            false => Ok(ExitCode::SUCCESS),
+            true => Ok(ExitCode::from(DIFFERENT)),
+        }
+    }
+
+    /// Prints a line for each change; true when there is one.
+    fn print_lines(&self, old: &Side<'_>, new: &Side<'_>) -> Result<bool> {
+        // Escapes for colours are left out where nobody sees them.
+        let mut out = BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
+        let mut found = false;
+        self.each(old, new, &mut |path, change| {
+            found = true;
+            let path = if path.is_empty() { "(root)".to_owned() } else { one_line(path) };
+            let (style, mark, text) = match &change {
+                Change::Added(new) => (ADDED, '+', short(new)?),
+                Change::Removed(old) => (REMOVED, '-', short(old)?),
+                Change::Replaced(old, new) => {
+                    (CHANGED, '~', format!("{} -> {}", short(old)?, short(new)?))
+                }
+                Change::Annotated(old, new) => {
+                    let text = format!("metadata {} -> {}", annotation(old)?, annotation(new)?);
+                    (CHANGED, '~', text)
+                }
+            };
+            writeln!(out, "{style}{mark} {path}:{style:#} {text}").map_err(cannot_write)
+        })?;
+        out.flush().map_err(cannot_write)?;
+        Ok(found)
+    }
+
+    /// Prints a JSON Patch, which is empty when there is no difference.
+    fn print_patch(&self, old: &Side<'_>, new: &Side<'_>) -> Result<bool> {
+        let layout = if self.pretty { Layout::Pretty } else { Layout::Compact };
+        let fidelity = match (self.lossy, self.tagged) {
+            (true, _) => Fidelity::Lossy,
+            (_, true) => Fidelity::Tagged,
+            _ => Fidelity::Refuse,
+        };
+        let mut printer = JsonWriter::new(stdout(), layout, fidelity);
+        let metadata = if self.lossy { Metadata::LeaveOut } else { Metadata::Refuse };
+        let mut writer = PatchWriter::new(&mut printer, metadata)?;
+        let mut found = false;
+        self.each(old, new, &mut |path, change| {
+            found = true;
+            writer.write(path, &change)
+        })?;
+        writer.finish()?;
+        let mut out = printer.finish()?;
+        out.write_all(b"\n").and_then(|()| out.flush()).map_err(cannot_write)?;
+        Ok(found)
+    }
+
+    /// Hands over the differences that count.
+    fn each(
+        &self,
+        old: &Side<'_>,
+        new: &Side<'_>,
+        found: &mut dyn FnMut(&Path, Change<'_>) -> Result<()>,
+    ) -> Result<()> {
+        differences(old, new, &mut |path, change| match change {
+            Change::Annotated(..) if self.lossy => Ok(()),
+            change => found(path, change),
+        })
+    }
+}
+
+/// One of the two trees, as an argument names it.
+enum Operand {
+    Path(String),
+    Input(Input),
+}
+
+/// An operand that is open.
+struct Loaded {
+    snapshot: Rc<Snapshot>,
+    path: String,
+}
+
+impl Operand {
+    fn of(argument: &str) -> Operand {
+        match argument {
+            "" => Operand::Path(String::new()),
+            path if path.starts_with('/') => Operand::Path(path.to_owned()),
+            file => {
+                let file = file.strip_prefix('@').unwrap_or(file);
+                Operand::Input(Input::of_file(FilePath::new(file)))
+            }
+        }
+    }
+}
+
+/// Reads a file as a tree in memory, which keeps metadata and needs less room than a value.
+fn load_input(input: &Input, tagged: bool) -> Result<Loaded> {
+    let mut opened = Some(input.open()?);
+    let path = "/file".to_owned();
+    let store = spinney::open("memory:")?;
+    let mut failed = None;
+    let written = store.write(|transaction| {
+        transaction.set_with(&path, Existing::Any, |visitor| {
+            let (dialect, framing) = Format::of(input).grammar();
+            let options = ReadOptions { dialect, framing, tagged, ..ReadOptions::default() };
+            let opened = opened.take().expect("nobody else writes");
+            input.parse(opened, options, visitor).inspect_err(|error| failed = Some(error.clone()))
+        })
+    });
+    match (failed, written) {
+        // Without the path, which is of no concern to the user.
+        (Some(error), _) => Err(error.at("diff")),
+        (None, Err(error)) => Err(error.at("diff")),
+        (None, Ok(_)) => Ok(Loaded { snapshot: Rc::new(store.read()?), path }),
+    }
+}
+
+impl Loaded {
+    fn side(&self) -> Result<Side<'_>> {
+        let side = self.snapshot.side(&self.path).map_err(|error| at("diff", &self.path, error))?;
+        side.ok_or_else(|| no_node("diff", &self.path))
+    }
+}
+
+/// A value in a few characters.
+fn short(side: &Side<'_>) -> Result<String> {
+    beginning(|visitor| side.visit(visitor))
+}
+
+fn annotation(entries: &Entries) -> Result<String> {
+    let map: spinney::Map = entries.iter().map(|(name, value)| (name, &**value)).collect();
+    beginning(|visitor| spinney::Value::from(map).visit(visitor))
+}
+
+/// The beginning of a text that is printed as far as that.
+fn beginning(visit: impl FnOnce(&mut dyn Visitor) -> Result<()>) -> Result<String> {
+    let mut text = Beginning::default();
+    let mut printer = JsonWriter::new(&mut text, Layout::Compact, Fidelity::Lossy);
+    let printed = visit(&mut printer).and_then(|()| printer.finish().map(drop));
+    match printed {
+        Err(error) if !text.is_cut => return Err(error),
+        _ => {}
+    }
+    let mut shown = String::from_utf8_lossy(&text.bytes).into_owned();
+    if text.is_cut {
+        // A character that is cut itself.
+        shown.truncate(shown.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
+        shown.push('…');
+    }
+    Ok(shown)
+}
+
+/// Takes what a line shows and refuses the rest, so that no more is read.
+#[derive(Default)]
+struct Beginning {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(SHOWN_LEN_MAX - self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..taken]);
+        self.is_cut |= taken < bytes.len();
+        match self.is_cut {
+            true => Err(io::Error::other("enough")),
+            false => Ok(taken),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
