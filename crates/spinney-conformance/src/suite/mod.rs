@@ -15,6 +15,7 @@ mod limits;
 mod lists;
 mod maps;
 mod moves;
+mod patches;
 mod removal;
 mod scalars;
 mod subscribers;
@@ -48,7 +49,7 @@ pub fn suite(factory: Factory<'_>) {
 /// # Panics
 /// When a case fails.
 pub fn tree(factory: Factory<'_>) {
-    let groups: [(&str, &[Case]); 13] = [
+    let groups: &[(&str, &[Case])] = &[
         ("basics", basics::CASES),
         ("scalars", scalars::CASES),
         ("maps", maps::CASES),
@@ -57,6 +58,7 @@ pub fn tree(factory: Factory<'_>) {
         ("moves", moves::CASES),
         ("limits", limits::CASES),
         ("commits", commits::CASES),
+        ("patches", patches::CASES),
         ("removal", removal::CASES),
         ("history", history::CASES),
         ("imports", imports::CASES),
@@ -64,7 +66,7 @@ pub fn tree(factory: Factory<'_>) {
         ("bulk", bulk::CASES),
     ];
     let mut failed: Vec<&str> = Vec::new();
-    for (group, cases) in groups {
+    for &(group, cases) in groups {
         timed(group, || {
             for (name, case) in cases {
                 println!("{group}: {name}");
