@@ -22,6 +22,8 @@ use crate::janitor::Janitor;
 use crate::schemas;
 use crate::snapshot::{Origin, Recent, Snapshot};
 use crate::store_limits::Limits;
+#[cfg(feature = "lmdb")]
+use crate::subscribers::Registry;
 use crate::subscribers::{Questions, Subscribers};
 
 /// Revisions after which somebody looks whether the log takes more than it may.
@@ -169,7 +171,9 @@ impl OpenOptions {
             limits: self.limits,
         };
         let backend = crate::backends::lmdb::Lmdb::open(dir, options)?;
-        Ok(self.over(Arc::new(backend), Some(dir.to_owned())))
+        let subscribers = Subscribers::with(Registry::new(dir, Arc::clone(&backend)));
+        let root = spinney_core::Path::root();
+        Ok(self.based(Arc::new(backend), Some(dir.to_owned()), root, subscribers))
     }
 
     #[cfg(not(feature = "lmdb"))]
@@ -190,7 +194,7 @@ impl OpenOptions {
             take: self.take,
             base_path: base_path.clone(),
         };
-        Ok(self.based(Json::open(file, options)?, None, base_path))
+        Ok(self.based(Json::open(file, options)?, None, base_path, Subscribers::default()))
     }
 
     #[cfg(not(feature = "json"))]
@@ -200,7 +204,8 @@ impl OpenOptions {
 
     /// A store over a backend of the caller's; imports that do not fit in memory go to `scratch_dir`.
     pub fn over(&self, backend: Arc<dyn Backend>, scratch_dir: Option<PathBuf>) -> Store {
-        self.based(backend, scratch_dir, spinney_core::Path::root())
+        let root = spinney_core::Path::root();
+        self.based(backend, scratch_dir, root, Subscribers::default())
     }
 
     fn based(
@@ -208,6 +213,7 @@ impl OpenOptions {
         backend: Arc<dyn Backend>,
         scratch_dir: Option<PathBuf>,
         base_path: spinney_core::Path,
+        subscribers: Subscribers,
     ) -> Store {
         let key_len_max = backend.capabilities().key_len_max;
         let origin = Origin { key_len_max, base_path, recent: Recent::default() };
@@ -220,7 +226,7 @@ impl OpenOptions {
                 durability: self.durability,
                 scratch_dir,
                 origin: Arc::new(origin),
-                subscribers: Subscribers::default(),
+                subscribers,
                 #[cfg(feature = "schema")]
                 schemas: schemas::Cache::default(),
                 process: fastrand::u64(..),
@@ -391,6 +397,12 @@ impl Store {
         &self.shared.subscribers
     }
 
+    /// What the store and its snapshots stand on.
+    #[cfg(feature = "lmdb")]
+    pub(crate) fn foundation(&self) -> (Arc<dyn Backend>, Arc<Origin>) {
+        (Arc::clone(&self.shared.backend), Arc::clone(&self.shared.origin))
+    }
+
     /// What the paths of this store begin below.
     pub(crate) fn base_path(&self) -> &str {
         &self.shared.origin.base_path
@@ -495,7 +507,7 @@ impl Shared {
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
         let guard = self.backend.write_guard(conflicts)?;
-        let mut questions = Questions::new(&self.subscribers, &self.origin);
+        let mut questions = Questions::new(&self.subscribers, &self.origin)?;
         let committed = self.commit(edit, questions.as_mut());
         drop(guard);
         let settled = match committed {

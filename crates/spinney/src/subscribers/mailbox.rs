@@ -17,8 +17,8 @@ use crate::os_error::os_error;
 /// What became of a question.
 pub enum Said {
     Answer(Answer),
-    /// The subscriber panicked, with these words.
-    Panicked(String),
+    /// The subscriber panicked, or its process has no answer, and why.
+    Failed(String),
     /// The time was up.
     Nothing,
     /// It is subscribed no more.
@@ -147,14 +147,17 @@ impl Mailbox {
                 Work::Tell(number, ended) => {
                     let told = catch_unwind(AssertUnwindSafe(|| subscriber.told(number, &ended)));
                     if let Err(panic) = told {
-                        log::warn!("a subscriber that was told: {}", panic_text(&*panic));
+                        log::warn!(
+                            "a subscriber that was told how a commit ended panicked: {}",
+                            panic_text(&*panic)
+                        );
                     }
                 }
                 Work::Ask(question) => {
                     let asked = catch_unwind(AssertUnwindSafe(|| subscriber.asked(&question)));
                     let said = match asked {
                         Ok(answer) => Said::Answer(answer),
-                        Err(panic) => Said::Panicked(panic_text(&*panic)),
+                        Err(panic) => Said::Failed(format!("it panicked: {}", panic_text(&*panic))),
                     };
                     let number = question.number;
                     // Its snapshots go before the commit goes on.
@@ -218,5 +221,5 @@ impl Mailbox {
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "it panicked without a text".to_owned())
+        .unwrap_or_else(|| "without a text".to_owned())
 }

@@ -1,25 +1,46 @@
 //! Subscribers that are asked before a commit is made, and told how it ended.
 //!
 //! `Questions` asks them for a write, in their order; a `Mailbox` is the thread of one of them.
-//! What they are asked is a [`Proposal`]. Nothing here knows how a commit is made.
+//! What they are asked is a [`Proposal`]. Those of other processes are found by a `Registry` and asked
+//! over a `Link`. Nothing here knows how a commit is made.
 
 mod concern;
+#[cfg(feature = "lmdb")]
+mod link;
 mod mailbox;
+mod parties;
 mod proposal;
 mod questions;
+#[cfg(feature = "lmdb")]
+mod registry;
+#[cfg(feature = "lmdb")]
+mod serve;
+#[cfg(all(test, feature = "lmdb"))]
+mod tests;
+#[cfg(feature = "lmdb")]
+mod wire;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+#[cfg(feature = "lmdb")]
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use spinney_core::backend::Revision;
-use spinney_core::{Error, Path, Result, Value, path};
+use spinney_core::{Error, Path, Result, Value};
 
+#[cfg(feature = "lmdb")]
+use crate::os_error::os_error;
 use crate::store::Store;
 use mailbox::Mailbox;
+use parties::{Member, Party, Terms, insert};
 
+pub(crate) use parties::Subscribers;
 pub use proposal::Proposal;
 pub(crate) use questions::Questions;
+#[cfg(feature = "lmdb")]
+pub(crate) use registry::Registry;
+#[cfg(feature = "lmdb")]
+pub use wire::FRAME_LEN_MAX as QUESTION_LEN_MAX;
 
 /// The longest time that a subscriber may be waited for.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
@@ -95,13 +116,15 @@ pub struct SubscriberOptions {
     pub priority: i32,
     /// How long a commit waits for its answer before it is refused (default: 5 s).
     pub timeout: Duration,
+    /// Whether it is also asked by other processes that have the store open (default: no).
+    pub required: bool,
 }
 
 impl SubscriberOptions {
-    /// A subscriber of priority 0 that has 5 s to answer.
+    /// A subscriber of priority 0 that has 5 s to answer, for the writes of its own process.
     pub fn new(name: &str) -> SubscriberOptions {
         let timeout = Duration::from_secs(5);
-        SubscriberOptions { name: name.to_owned(), priority: 0, timeout }
+        SubscriberOptions { name: name.to_owned(), priority: 0, timeout, required: false }
     }
 
     /// Sets who is asked first: the higher priority.
@@ -112,6 +135,11 @@ impl SubscriberOptions {
     /// Sets how long a commit waits for the answer.
     pub fn timeout(self, timeout: Duration) -> SubscriberOptions {
         SubscriberOptions { timeout, ..self }
+    }
+
+    /// Sets whether it is also asked by other processes.
+    pub fn required(self, required: bool) -> SubscriberOptions {
+        SubscriberOptions { required, ..self }
     }
 
     fn check(&self) -> Result<()> {
@@ -131,55 +159,6 @@ impl SubscriberOptions {
     }
 }
 
-/// Whom to ask, when, and for how long.
-struct Terms {
-    /// From the base of the store's paths.
-    path: Path,
-    /// The same from the store's root, as segments.
-    segments: Vec<String>,
-    options: SubscriberOptions,
-}
-
-struct Member {
-    terms: Terms,
-    mailbox: Arc<Mailbox>,
-}
-
-/// The subscribers of a store.
-#[derive(Default)]
-pub(crate) struct Subscribers {
-    count: AtomicUsize,
-    /// In the order in which they are asked.
-    members: Mutex<Arc<Vec<Arc<Member>>>>,
-}
-
-impl Subscribers {
-    /// In the order in which they are asked; `None` when there are none.
-    fn members(&self) -> Option<Arc<Vec<Arc<Member>>>> {
-        (self.count.load(Ordering::Acquire) > 0).then(|| Arc::clone(&self.list()))
-    }
-
-    fn add(&self, member: Arc<Member>) {
-        let mut list = self.list();
-        let members = Arc::make_mut(&mut list);
-        let priority = member.terms.options.priority;
-        let at = members.partition_point(|other| other.terms.options.priority >= priority);
-        members.insert(at, member);
-        self.count.store(members.len(), Ordering::Release);
-    }
-
-    fn remove(&self, member: &Arc<Member>) {
-        let mut list = self.list();
-        let members = Arc::make_mut(&mut list);
-        members.retain(|other| !Arc::ptr_eq(other, member));
-        self.count.store(members.len(), Ordering::Release);
-    }
-
-    fn list(&self) -> MutexGuard<'_, Arc<Vec<Arc<Member>>>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Keeps a subscriber subscribed, and the store open, until it is dropped.
 ///
 /// Once it is dropped the subscriber is asked no more; a commit that waits for its answer goes on
@@ -188,11 +167,16 @@ impl Subscribers {
 pub struct Subscription {
     store: Store,
     member: Arc<Member>,
+    /// Dropped after the others were told to ask no more.
+    #[cfg(feature = "lmdb")]
+    registration: Option<registry::Registration>,
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.store.subscribers().remove(&self.member);
+        #[cfg(feature = "lmdb")]
+        drop(self.registration.take());
+        self.store.subscribers().change(|parties| parties.retain(|party| !party.is(&self.member)));
         self.member.mailbox.close();
     }
 }
@@ -206,8 +190,12 @@ impl Store {
     /// `LimitExceeded`. None of them changes anything. A subscriber that has panicked stays: were it
     /// gone, everything would pass.
     ///
+    /// A [required](SubscriberOptions::required) one of an LMDB store is asked about the commits of all
+    /// processes that begin after this, until its own ends; their errors name that process.
+    ///
     /// # Errors
-    /// `InvalidInput` for a malformed path and options that make no sense; `Io` when no thread starts.
+    /// `InvalidInput` for a malformed path and options that make no sense; `Io` when no thread starts. For
+    /// a required one, also `ReadOnly` and those of registering it.
     pub fn before_commit(
         &self,
         path: &str,
@@ -216,11 +204,40 @@ impl Store {
     ) -> Result<Subscription> {
         options.check()?;
         let path = Path::parse(path)?;
-        let whole = [self.base_path(), &path].concat();
-        let segments = path::segments(&whole).map(std::borrow::Cow::into_owned).collect();
         let mailbox = Mailbox::start(&options.name, Box::new(subscriber))?;
-        let member = Arc::new(Member { terms: Terms { path, segments, options }, mailbox });
-        self.subscribers().add(Arc::clone(&member));
-        Ok(Subscription { store: self.clone(), member })
+        let terms = Terms::new(self.base_path(), path, options, None);
+        let member = Arc::new(Member { terms, mailbox });
+        #[cfg(feature = "lmdb")]
+        let registration = self.register(&member).inspect_err(|_| member.mailbox.close())?;
+        self.subscribers().change(|parties| insert(parties, Party::Own(Arc::clone(&member))));
+        Ok(Subscription {
+            store: self.clone(),
+            member,
+            #[cfg(feature = "lmdb")]
+            registration,
+        })
+    }
+
+    /// Has other processes ask a required subscriber, too, where there may be some.
+    #[cfg(feature = "lmdb")]
+    fn register(&self, member: &Member) -> Result<Option<registry::Registration>> {
+        if !member.terms.options.required {
+            return Ok(None);
+        }
+        let Some(registry) = &self.subscribers().registry else {
+            return match self.capabilities().multi_process {
+                false => Ok(None),
+                true => Err(Error::unsupported(
+                    "other processes cannot ask a required subscriber of this kind of store",
+                )),
+            };
+        };
+        let registration = registry.register(&member.terms)?;
+        let (backend, origin) = self.foundation();
+        let (mailbox, timeout) = (Arc::clone(&member.mailbox), member.terms.options.timeout);
+        let server = serve::Server { backend, origin, mailbox, timeout, open: AtomicUsize::new(0) };
+        let listener = registration.listener().map_err(|error| os_error("cannot listen", error))?;
+        Arc::new(server).start(listener)?;
+        Ok(Some(registration))
     }
 }

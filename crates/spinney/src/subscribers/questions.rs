@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use spinney_core::backend::Revision;
-use spinney_core::history::Note;
+use spinney_core::diff::Diff;
 use spinney_core::transaction::{Derived, Proposed, Review, Transaction};
 use spinney_core::{Error, ErrorKind, Result, path};
 
 use super::concern::concerning;
+#[cfg(feature = "lmdb")]
+use super::link::{self, Link};
 use super::mailbox::{Mailbox, Reply, Said};
-use super::{AMENDMENTS_MAX, Answer, Edit, Ended, Member, Proposal, Subscribers, Terms};
+use super::{AMENDMENTS_MAX, Answer, Edit, Ended, Party, Proposal, Subscribers};
 use crate::snapshot::{Origin, Snapshot};
 
 /// Asks the subscribers about one try of a write, and tells those whom it has asked how it ended, at
 /// the latest when it is dropped.
 pub struct Questions {
     origin: Arc<Origin>,
-    members: Arc<Vec<Arc<Member>>>,
+    parties: Arc<Vec<Party>>,
     asked: Vec<Asked>,
     amendments: Vec<Amendment>,
     /// The last round has added to the amendments.
@@ -24,27 +26,31 @@ pub struct Questions {
 }
 
 /// Who was asked and not told yet.
-struct Asked {
-    mailbox: Arc<Mailbox>,
-    number: u64,
+enum Asked {
+    Own(Arc<Mailbox>, u64),
+    #[cfg(feature = "lmdb")]
+    Other(Link),
 }
 
 struct Amendment {
-    member: Arc<Member>,
+    /// Which of the parties wants it.
+    by: usize,
     edits: Vec<Edit>,
 }
 
 impl Questions {
-    /// `None` when nobody is subscribed.
-    pub fn new(subscribers: &Subscribers, origin: &Arc<Origin>) -> Option<Questions> {
-        let members = subscribers.members()?;
-        Some(Questions {
+    /// `None` when nobody is subscribed. The caller holds the write guard.
+    ///
+    /// # Errors
+    /// Those of reading what other processes have registered.
+    pub fn new(subscribers: &Subscribers, origin: &Arc<Origin>) -> Result<Option<Questions>> {
+        Ok(subscribers.parties()?.map(|parties| Questions {
             origin: Arc::clone(origin),
-            members,
+            parties,
             asked: Vec::new(),
             amendments: Vec::new(),
             is_amended: false,
-        })
+        }))
     }
 
     /// Makes the changes that the subscribers want on top of a write's own.
@@ -53,7 +59,7 @@ impl Questions {
     /// Those of the changes, naming who wants them.
     pub fn amend(&mut self, transaction: &mut Transaction<'_>) -> Result<()> {
         self.is_amended = false;
-        for Amendment { member, edits } in &self.amendments {
+        for Amendment { by, edits } in &self.amendments {
             for edit in edits {
                 let amended = match edit {
                     Edit::Set(path, value) => transaction.set(path, value),
@@ -66,7 +72,8 @@ impl Questions {
                         ErrorKind::Conflict => ErrorKind::InvalidInput,
                         kind => kind,
                     };
-                    let text = format!("an amendment by {}: {error}", member.terms.shown());
+                    let text =
+                        format!("an amendment by {}: {error}", self.parties[*by].terms().shown());
                     Error::new(kind, text)
                 })?;
             }
@@ -90,44 +97,53 @@ impl Questions {
     }
 
     fn end(&mut self, ended: &Ended) {
-        for Asked { mailbox, number } in self.asked.drain(..) {
-            mailbox.end(number, ended.clone());
+        for asked in self.asked.drain(..) {
+            match asked {
+                Asked::Own(mailbox, number) => mailbox.end(number, ended.clone()),
+                #[cfg(feature = "lmdb")]
+                Asked::Other(link) => link.end(ended),
+            }
         }
     }
 
-    fn ask(&mut self, member: &Arc<Member>, proposed: &Proposed<'_>) -> Result<()> {
-        let Terms { segments, options, .. } = &member.terms;
-        let mut diff = concerning(proposed.diff, segments, &proposed.before, &proposed.after)?;
+    fn ask(&mut self, by: usize, proposed: &Proposed<'_>) -> Result<()> {
+        let party = self.parties[by].clone();
+        let terms = party.terms();
+        let (before, after) = (&proposed.before, &proposed.after);
+        let mut diff = concerning(proposed.diff, &terms.segments, before, after)?;
         if diff.is_empty() {
             return Ok(());
         }
         diff.begin_below(path::segments(&self.origin.base_path).count());
-        let snapshot = |records| Snapshot::new(records, Arc::clone(&self.origin));
-        let question = Proposal {
-            number: 0,
-            base: proposed.base,
-            note: Note::clone(proposed.note),
-            diff,
-            before: snapshot(proposed.fork_before()?),
-            after: snapshot(Box::new(proposed.fork_after()?)),
+        let said = match &party {
+            Party::Own(member) => {
+                let question = self.proposal(proposed, diff)?;
+                let Reply { said, number } = member.mailbox.ask(question, terms.options.timeout);
+                let mailbox = &member.mailbox;
+                self.asked.extend(number.map(|number| Asked::Own(Arc::clone(mailbox), number)));
+                said
+            }
+            #[cfg(feature = "lmdb")]
+            Party::Other(registered) => {
+                let (said, link) = link::ask(registered, proposed, &diff)?;
+                self.asked.extend(link.map(Asked::Other));
+                said
+            }
         };
-        let Reply { said, number } = member.mailbox.ask(question, options.timeout);
-        let mailbox = &member.mailbox;
-        self.asked.extend(number.map(|number| Asked { mailbox: Arc::clone(mailbox), number }));
-        let shown = member.terms.shown();
+        let shown = terms.shown();
         match said {
             Said::Gone | Said::Answer(Answer::Pass) => Ok(()),
             Said::Answer(Answer::Amend(edits)) if edits.is_empty() => Ok(()),
-            Said::Answer(Answer::Amend(edits)) => self.take(member, edits),
+            Said::Answer(Answer::Amend(edits)) => self.take(by, edits),
             Said::Answer(Answer::Veto(reason)) => {
                 Err(Error::new(ErrorKind::Denied, format!("{shown} refuses the commit: {reason}")))
             }
-            Said::Panicked(text) => Err(Error::busy(format!(
-                "{shown} panicked, so the commit is not made; mend or end it: {text}"
+            Said::Failed(text) => Err(Error::busy(format!(
+                "{shown} failed, so the commit is not made; mend or end it: {text}"
             ))),
             Said::Nothing => Err(Error::busy(format!(
                 "{shown} did not answer within {:?}, so the commit is not made; try again, or end it",
-                options.timeout
+                terms.options.timeout
             ))),
             Said::Itself => Err(Error::invalid_input(format!(
                 "{shown} writes to what it is asked about from its own thread; let another one write"
@@ -135,16 +151,27 @@ impl Questions {
         }
     }
 
+    fn proposal(&self, proposed: &Proposed<'_>, diff: Diff) -> Result<Proposal> {
+        let snapshot = |records| Snapshot::new(records, Arc::clone(&self.origin));
+        Ok(Proposal {
+            number: 0,
+            base: proposed.base,
+            note: proposed.note.clone(),
+            diff,
+            before: snapshot(proposed.fork_before()?),
+            after: snapshot(Box::new(proposed.fork_after()?)),
+        })
+    }
+
     /// Notes changes that a subscriber wants, and ends this round.
-    fn take(&mut self, member: &Arc<Member>, edits: Vec<Edit>) -> Result<()> {
-        let is_by = |amendment: &&Amendment| Arc::ptr_eq(&amendment.member, member);
-        let shown = member.terms.shown();
-        if self.amendments.iter().filter(is_by).count() == AMENDMENTS_MAX {
+    fn take(&mut self, by: usize, edits: Vec<Edit>) -> Result<()> {
+        let shown = self.parties[by].terms().shown();
+        if self.amendments.iter().filter(|other| other.by == by).count() == AMENDMENTS_MAX {
             return Err(Error::limit_exceeded(format!(
                 "{shown} amended the commit {AMENDMENTS_MAX} times and wants to again; mend or end it"
             )));
         }
-        self.amendments.push(Amendment { member: Arc::clone(member), edits });
+        self.amendments.push(Amendment { by, edits });
         self.is_amended = true;
         Err(Error::busy(format!("{shown} amended the commit; everyone is asked again")))
     }
@@ -152,8 +179,7 @@ impl Questions {
 
 impl Review for Questions {
     fn review(&mut self, proposed: &Proposed<'_>, _derived: &mut Vec<Derived>) -> Result<()> {
-        let members = Arc::clone(&self.members);
-        let asked = members.iter().try_for_each(|member| self.ask(member, proposed));
+        let asked = (0..self.parties.len()).try_for_each(|by| self.ask(by, proposed));
         if self.is_amended
             && let Err(amended) = &asked
         {
@@ -166,12 +192,5 @@ impl Review for Questions {
 impl Drop for Questions {
     fn drop(&mut self) {
         self.end(&Ended::GivenUp("the write ended early".to_owned()));
-    }
-}
-
-impl Terms {
-    /// Who it is, for errors.
-    fn shown(&self) -> String {
-        format!("the subscriber `{}` of {}", self.options.name, path::Display(&self.path))
     }
 }

@@ -137,6 +137,16 @@ impl Lmdb {
         self.store.syncs()
     }
 
+    /// Changes whenever a process has registered something in the store's directory, or taken it out.
+    pub fn registrations(&self) -> u64 {
+        self.store.shared.registrations()
+    }
+
+    /// Tells all processes to look for registrations again.
+    pub fn count_registration(&self) {
+        self.store.shared.count_registration();
+    }
+
     fn refuse_if_read_only(&self) -> Result<()> {
         if !self.read_only {
             return Ok(());

@@ -30,7 +30,7 @@ pub const SHARED_FILE: &str = "shared";
 const LEN: u64 = 4_096;
 
 /// Says that the numbers hold, and of what layout they are.
-const READY: u64 = u64::from_le_bytes(*b"spinney2");
+const READY: u64 = u64::from_le_bytes(*b"spinney3");
 
 /// How often who waits looks by itself, in case that who should have woken it was killed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -67,8 +67,10 @@ const WAITING: usize = 7;
 const WAKES: usize = 8;
 /// How many wait for the writers' lock, or died while they did.
 const QUEUED: usize = 9;
+/// Counts registrations that have come or gone, in the store's directory.
+const REGISTRATIONS: usize = 10;
 /// From here on, in turns: a transaction of the engine, and when it was, in seconds.
-const FOLDS: usize = 10;
+const FOLDS: usize = 11;
 const FOLDS_MAX: usize = 200;
 
 /// The shared numbers, and whether this process is alone and must set them.
@@ -257,6 +259,17 @@ impl Shared {
     pub fn counts(&self) -> (u64, u64) {
         let count = |word: usize| self.words()[word].load(Ordering::Relaxed);
         (count(COMMITS), count(SYNCS))
+    }
+
+    /// Changes whenever a registration has come or gone.
+    #[inline]
+    pub fn registrations(&self) -> u64 {
+        self.words()[REGISTRATIONS].load(Ordering::SeqCst)
+    }
+
+    /// Counts that a registration has come or gone.
+    pub fn count_registration(&self) {
+        self.words()[REGISTRATIONS].fetch_add(1, Ordering::SeqCst);
     }
 
     /// The engine's transaction before which states are not to be read any more.

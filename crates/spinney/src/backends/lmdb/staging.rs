@@ -57,7 +57,7 @@ pub struct Store {
     counts: Counts,
     limits: Limits,
     /// Declared last, so that the store is closed before another process takes it to be.
-    shared: Shared,
+    pub shared: Shared,
 }
 
 /// What this process has done.
