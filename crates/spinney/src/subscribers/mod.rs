@@ -100,7 +100,8 @@ pub enum Edit {
 /// How a commit ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was made, and is as durable as its writer wanted it.
+    /// It was made, and is as durable as its writer wanted it: one that nobody synced may be lost in a
+    /// crash, and another one then has its revision.
     Committed(Revision),
     /// It was not made, and why; it may be tried again, and is then asked about again. After a failed
     /// sync nobody knows whether it survives.
