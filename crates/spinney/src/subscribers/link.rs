@@ -41,12 +41,13 @@ pub fn ask(
     let said = match talk() {
         Ok(answer) => wire::decode_said(&answer)
             .unwrap_or_else(|| Said::Failed("its process sent no answer that reads".to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Said::Failed("its process sent an answer that is too long".to_owned())
-        }
         Err(error) => {
-            // It hung up, so it is dead or dies, unless it only takes too long.
-            let until = if is_timeout(&error) { Instant::now() } else { deadline };
+            // Whoever hung up is dead or dies, unless time only passes.
+            let until = match is_timeout(&error) {
+                true => Instant::now(),
+                false if hung_up(&error) => deadline,
+                false => return Ok((Said::Failed(error.to_string()), link)),
+            };
             match registered.is_gone_until(until).map_err(shown)? {
                 true => Said::Gone,
                 false => Said::Nothing,
@@ -54,6 +55,15 @@ pub fn ask(
         }
     };
     Ok((said, link))
+}
+
+/// Whether an error says that nobody is at the other end any more.
+fn hung_up(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
+    matches!(
+        error.kind(),
+        NotFound | ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof
+    )
 }
 
 impl Link {

@@ -112,7 +112,7 @@ fn a_question_that_is_too_big_is_refused() {
     for n in 0..70_u8 {
         staged.stage([n].into(), Some(Arc::clone(&record)));
     }
-    let refused = Question::encode(1, &[], &staged).err().expect("70 MiB");
+    let refused = Question::encode(1, &[], &staged).expect_err("70 MiB");
     assert_eq!(refused.kind(), ErrorKind::LimitExceeded);
 }
 
@@ -127,7 +127,7 @@ fn garbage_instead_of_an_answer_refuses_the_commit() {
         ("no answer that reads", |stream| {
             let _ = read_frame(&stream).and_then(|_| write_frame(&stream, &[9, 9, 9]));
         }),
-        ("an answer that is too long", |mut stream| {
+        ("is too long; at most", |mut stream| {
             let _ = read_frame(&stream);
             let _ = stream.write_all(&(FRAME_LEN_MAX as u32 + 1).to_le_bytes());
         }),

@@ -255,7 +255,8 @@ pub fn read_frame(mut stream: impl Read) -> io::Result<Vec<u8>> {
     stream.read_exact(&mut len)?;
     let len = u32::from_le_bytes(len);
     if len as usize > FRAME_LEN_MAX {
-        return Err(io::ErrorKind::InvalidData.into());
+        let text = format!("a message of {len} bytes is too long; at most {FRAME_LEN_MAX}");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     // Grows with what comes: a length alone takes no memory.
     let mut message = Vec::new();
