@@ -312,7 +312,7 @@ fn panic(s: &Subject) {
         assert!(std::mem::replace(&mut is_well, true), "an expected panic of a test");
         Answer::Pass
     });
-    s.refused(Busy, "the subscriber `shaky` of `/a` panicked", |tx| tx.set("/a", &1.into()));
+    s.refused(Busy, "the subscriber `shaky` of `/a` failed", |tx| tx.set("/a", &1.into()));
     assert_eq!(next(&sees), Seen::Asked(1));
     assert_given_up(&sees, 1, "an expected panic of a test");
     s.set("/a", "2");
