@@ -176,10 +176,13 @@ fn another_process_passes_refuses_and_amends() {
         tx.set("/judged/verdict", &"amend".into())
     });
     assert_eq!(committed.expect("sets").diff.ops.len(), 2);
-    assert!(next(&heard).starts_with("asked  `/judged/draft`,`/judged/verdict`"));
-    assert!(next(&heard).starts_with("told 5: "));
-    assert!(next(&heard).starts_with("asked  `/judged/by`,`/judged/verdict`"));
-    assert_eq!(next(&heard), "told 6 5");
+    // The second question may come before the end of the first.
+    let mut words: Vec<String> = (0..4).map(|_| next(&heard)).collect();
+    assert!(words.remove(0).starts_with("asked  `/judged/draft`,`/judged/verdict`"));
+    assert_eq!(words.pop().as_deref(), Some("told 6 5"));
+    words.sort();
+    assert!(words[0].starts_with("asked  `/judged/by`,`/judged/verdict`"), "{words:?}");
+    assert!(words[1].starts_with("told 5: "), "{words:?}");
     assert_eq!(value(&store, "/judged/by"), Some(vec![Value::Bytes(vec![7, 0])].into()));
     store.write(|tx| tx.remove("/judged")).expect("removes");
     assert_eq!(next(&heard), "asked  `/judged` Some(150) None");
@@ -241,16 +244,20 @@ fn a_stopped_process_keeps_commits_below_its_path_busy() {
         assert!(begun.elapsed() < LONG, "it does not answer any more");
     }
     assert_eq!(value(&store, "/judged/verdict"), Some("four".into()));
-    let told = loop {
-        assert!(next(&heard).starts_with("asked "), "asked, then told, and nothing else");
-        let told = next(&heard);
-        assert!(told.starts_with("told "), "{told}");
-        if !told.contains(':') {
-            break told;
+    let (mut asked, mut told) = (0, 0);
+    let last = loop {
+        let word = next(&heard);
+        match word.starts_with("asked ") {
+            true => asked += 1,
+            false => told += 1,
+        }
+        if word.starts_with("told ") && !word.contains(':') {
+            break word;
         }
     };
+    assert_eq!(asked, told, "each question once, each end once");
     let revision = store.read().and_then(|snapshot| snapshot.revision()).expect("reads");
-    assert!(told.ends_with(&format!(" {revision}")), "{told}");
+    assert!(last.ends_with(&format!(" {revision}")), "{last}");
     kill(process);
 }
 
@@ -331,7 +338,10 @@ fn of_killed_writers_it_is_told_what_became_of_their_commits() {
         for kill_number in 0..WRITER_KILLS {
             let mut writer = start("writer", &dir);
             assert_eq!(said(&mut writer).next().as_deref(), Some("writes"));
-            thread::sleep(Duration::from_micros(2_000 + kill_number * 7_919 % 30_000));
+            // However slow this machine is, it gets to write.
+            let before = store.read().and_then(|snapshot| snapshot.revision()).expect("reads");
+            assert!(store.wait(before, LONG).expect("waits") > before, "it does not write");
+            thread::sleep(Duration::from_micros(kill_number * 7_919 % 30_000));
             kill(writer);
         }
     });
@@ -363,7 +373,7 @@ fn of_killed_writers_it_is_told_what_became_of_their_commits() {
     println!("{asked} questions: {committed} commits, {given_up} given up");
     let revision = store.read().and_then(|snapshot| snapshot.revision()).expect("reads");
     assert_eq!((told, committed), (asked, revision), "all that was asked about was told");
-    assert!(committed > WRITER_KILLS, "the writers hardly wrote");
+    assert!(committed > WRITER_KILLS && given_up > 0, "the writers hardly wrote");
 }
 
 #[test]

@@ -215,15 +215,26 @@ impl<'s> Timed<'s> {
 
 impl Read for Timed<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(self.left()?))?;
-        (&mut &*self.stream).read(buffer)
+        loop {
+            self.stream.set_read_timeout(Some(self.left()?))?;
+            match (&mut &*self.stream).read(buffer) {
+                // The system's clock is coarse, and may be early.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
     }
 }
 
 impl Write for Timed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
-        (&mut &*self.stream).write(bytes)
+        loop {
+            self.stream.set_write_timeout(Some(self.left()?))?;
+            match (&mut &*self.stream).write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return written,
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
