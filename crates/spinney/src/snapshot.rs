@@ -153,7 +153,7 @@ impl Snapshot {
     /// # Errors
     /// Those of the backend; `Corrupted` for each one that is damaged.
     pub fn log(&self) -> Result<impl Iterator<Item = Result<Logged>> + '_> {
-        Ok(self.from_base(History::of(&*self.snapshot).backwards()?))
+        Ok(self.begin_at_base(History::of(&*self.snapshot).backwards()?))
     }
 
     /// The commits from a revision on, in order.
@@ -161,11 +161,11 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::log`].
     pub fn log_from(&self, first: Revision) -> Result<impl Iterator<Item = Result<Logged>> + '_> {
-        Ok(self.from_base(History::of(&*self.snapshot).since(first)?))
+        Ok(self.begin_at_base(History::of(&*self.snapshot).since(first)?))
     }
 
     /// Makes the paths of diffs begin where paths of this store do.
-    fn from_base<'s>(
+    fn begin_at_base<'s>(
         &self,
         commits: impl Iterator<Item = Result<Logged>> + 's,
     ) -> impl Iterator<Item = Result<Logged>> + 's {
