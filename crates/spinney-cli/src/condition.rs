@@ -19,6 +19,10 @@ pub struct Condition {
     #[arg(long, value_name = "HASH")]
     if_hash: Option<ValueHash>,
 
+    /// Fail when a commit after this revision concerns the path
+    #[arg(long, value_name = "R")]
+    if_unchanged_since: Option<u64>,
+
     /// Fail unless the store is at this revision
     #[arg(long, value_name = "R")]
     if_revision: Option<u64>,
@@ -44,6 +48,7 @@ impl Condition {
             let value = builder.finish().expect("the reader gives exactly one value");
             expected.push(Expected::Value(value));
         }
+        expected.extend(self.if_unchanged_since.map(Expected::Unchanged));
         Ok(Ready { verb, expected, revision: self.if_revision })
     }
 }

@@ -1,8 +1,10 @@
 //! Writes that depend on what is there: compare-and-set on any node.
 
+use spinney_core::backend::Revision;
 use spinney_core::compare::{Compared, Relation, Shown, unexpected};
+use spinney_core::path::Display;
 use spinney_core::transaction::Transaction;
-use spinney_core::{Result, Value};
+use spinney_core::{Error, Result, Value};
 
 use crate::hash::{self, ValueHash};
 
@@ -16,6 +18,8 @@ pub enum Expected {
     Value(Value),
     /// A node with this hash: the identical value, with its metadata.
     Hash(ValueHash),
+    /// What it was at this revision: no commit since concerns it.
+    Unchanged(Revision),
 }
 
 /// Conditions on what a transaction sees.
@@ -52,6 +56,13 @@ impl Expect for Transaction<'_> {
                 Compared::Same => Ok(()),
                 Compared::Absent => Err(unexpected(path, "missing", Shown(value))),
                 Compared::Different(mismatch) => Err(mismatch.into_error(path)),
+            },
+            Expected::Unchanged(since) => match self.changed_since(path, *since)? {
+                None => Ok(()),
+                Some(revision) => Err(Error::conflict(format!(
+                    "{} was changed by revision {revision}, after {since}; read it again",
+                    Display(path)
+                ))),
             },
             Expected::Hash(expected) => match hash::hash_in(self, path)? {
                 Some(hash) if hash == *expected => Ok(()),

@@ -29,7 +29,7 @@ pub mod snapshot;
 pub mod store;
 mod store_limits;
 pub mod subscribers;
-mod undo;
+pub mod undo;
 
 pub use condition::{Expect, Expected};
 pub use hash::ValueHash;

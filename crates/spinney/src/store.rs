@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use spinney_core::backend::{Backend, Capabilities, Revision};
+use spinney_core::backend::{self, Backend, Capabilities, Revision};
 use spinney_core::diff::Diff;
 use spinney_core::history::{self, Note, Retention};
 use spinney_core::reclaim;
@@ -302,7 +302,12 @@ impl Store {
     /// That of what changed since; reading it costs what reading the newest state does.
     pub fn at(&self, revision: Revision) -> Result<Snapshot> {
         let state = history::at(self.shared.backend.snapshot()?, revision)?;
-        Ok(Snapshot::new(Box::new(state), Arc::clone(&self.shared.origin)))
+        Ok(self.snapshot_of(Box::new(state)))
+    }
+
+    /// A state of this store as its users read it.
+    pub(crate) fn snapshot_of(&self, state: Box<dyn backend::Snapshot>) -> Snapshot {
+        Snapshot::new(state, Arc::clone(&self.shared.origin))
     }
 
     /// The commits after a revision that concern a path, those to come included.

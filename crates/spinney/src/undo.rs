@@ -1,15 +1,95 @@
-//! Undoing commits: one of them, or all behind a revision.
+//! Undoing commits, one of them or all behind a revision, and what some of them together have changed.
 
-use spinney_core::backend::Revision;
+use spinney_core::backend::{self, Revision};
 use spinney_core::diff::Diff;
+use spinney_core::difference::Found;
 use spinney_core::history::{Entry, History};
 use spinney_core::overlay::Overlay;
+use spinney_core::transaction::{Preview, Transaction};
 use spinney_core::view::View;
 use spinney_core::{Error, Result};
 
+use crate::snapshot::Snapshot;
 use crate::store::{Committed, Store};
 
+/// What leads from one state of a store to a later one.
+pub struct Between {
+    /// The changes of all commits between them, as if of one.
+    pub diff: Diff,
+    /// The earlier state.
+    pub before: Snapshot,
+    /// The later state, with the containers that the diff refers to.
+    pub after: Snapshot,
+}
+
+impl Between {
+    /// What leads back.
+    pub fn inverted(self) -> Between {
+        Between { diff: self.diff.invert(), before: self.after, after: self.before }
+    }
+
+    /// Hands over the changes, in an order in which each position holds for those behind it.
+    ///
+    /// # Errors
+    /// Those of reading, and of `found`.
+    pub fn changes(&self, found: &mut Found<'_>) -> Result<()> {
+        self.diff.changes(&self.before.view(), &self.after.view(), found)
+    }
+}
+
 impl Store {
+    /// What the commits behind one revision, up to another, have changed together.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the second revision is the earlier one, `NotFound` when a revision is not
+    /// kept.
+    ///
+    /// # Complexity
+    /// That of what these commits changed, and of what changed since.
+    pub fn between(&self, from: Revision, to: Revision) -> Result<Between> {
+        if from > to {
+            return Err(Error::invalid_input(format!("revision {to} is before {from}")));
+        }
+        let newest = self.backend().snapshot()?;
+        let last = newest.revision()?;
+        if to > last {
+            let text = format!("revision {to} does not exist yet; the newest is {last}");
+            return Err(Error::not_found(text));
+        }
+        let mut commits = Vec::new();
+        let mut start = Overlay::default();
+        History::of(&*newest).undo_to(from, |undone, entry, before| {
+            let after = std::mem::replace(&mut start, before);
+            if undone <= to {
+                commits.push((Entry::decode(entry)?.diff, after));
+            }
+            Ok(())
+        })?;
+        let state = |overlay: Overlay| -> Result<_> { Ok(overlay.over(self.state_of(&*newest)?)) };
+        let before = state(start.clone())?;
+        let mut transaction = Transaction::detached(self.backend(), Box::new(state(start)?))?;
+        for (diff, after) in commits.into_iter().rev() {
+            let after = state(after)?;
+            let view = View { snapshot: &after, key_len_max: self.capabilities().key_len_max };
+            transaction.apply(&*diff.contained(&view)?)?;
+        }
+        let Preview { diff, state: after } = transaction.preview()?;
+        Ok(Between {
+            diff: self.below_base(diff),
+            before: self.snapshot_of(Box::new(before)),
+            after: self.snapshot_of(Box::new(after)),
+        })
+    }
+
+    /// A snapshot of the state that another one is of, as long as that is the newest.
+    fn state_of(&self, newest: &dyn backend::Snapshot) -> Result<Box<dyn backend::Snapshot>> {
+        let snapshot = self.backend().snapshot()?;
+        match snapshot.revision()? == newest.revision()? {
+            true => Ok(snapshot),
+            false => Err(Error::conflict("somebody else committed meanwhile; try again")),
+        }
+    }
+
     /// Undoes what one commit did, as a commit of its own; what came after it stays.
     ///
     /// # Errors

@@ -7,8 +7,9 @@ use std::rc::Rc;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use spinney::difference::{Change, Entries, Metadata, PatchWriter, Side, differences};
+use spinney::difference::{Change, Entries, Found, Metadata, PatchWriter, Side, differences};
 use spinney::formats::{Fidelity, JsonWriter, Layout, ReadOptions};
+use spinney::undo::Between;
 use spinney::{Error, Existing, Path, Result, Snapshot, Visitor};
 
 use super::import::Format;
@@ -27,11 +28,15 @@ const REMOVED: Style = AnsiColor::Red.on_default();
 const ADDED: Style = AnsiColor::Green.on_default();
 const CHANGED: Style = AnsiColor::Yellow.on_default();
 
+/// Hands over all changes.
+type Changes<'c> = dyn FnMut(&mut Found<'_>) -> Result<()> + 'c;
+
 /// `spinney diff`.
 #[derive(Args)]
 #[command(after_help = "\
-An operand that starts with `/`, or is empty, is a path in the store; `-` is stdin, all else a file
-(`@/tmp/x.json` is one with an absolute path). Numbers are compared by their text: 1 is not 1.0.
+An operand that starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is
+stdin, all else a file (`@/tmp/x.json` is one with an absolute path). A revision alone is compared with the
+newest state; two cost what was committed between them, however large the store is. Numbers are compared by their text: 1 is not 1.0.
 
 A line says what becomes of a path below the operands: `+` added, `-` removed, `~` changed. Positions
 in lists are those at the time when the lines above it are done.
@@ -41,15 +46,16 @@ The exit code is 0 when there is no difference and 1 when there is one.
 Examples:
   spinney diff /running /candidate
   spinney diff old.json new.json
+  spinney diff 17 18
   spinney diff /running new.json --patch | spinney patch /running -")]
 pub struct Diff {
     /// What was before
-    #[arg(value_name = "PATH|FILE|-")]
+    #[arg(value_name = "PATH|FILE|REVISION|-")]
     old: String,
 
-    /// What is now
-    #[arg(value_name = "PATH|FILE|-")]
-    new: String,
+    /// What is now; the newest state, when a revision was before
+    #[arg(value_name = "PATH|FILE|REVISION|-")]
+    new: Option<String>,
 
     /// Print a JSON Patch (RFC 6902) that makes the new of the old
     #[arg(long)]
@@ -70,7 +76,19 @@ pub struct Diff {
 
 impl Diff {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
-        let (old, new) = (Operand::of(&self.old), Operand::of(&self.new));
+        let old = Operand::of(&self.old);
+        if let (Operand::Revision(from), None) = (&old, &self.new) {
+            return self.print_between(global, *from, None);
+        }
+        let new = self.new.as_deref().ok_or_else(|| {
+            Error::invalid_input(
+                "diff: with what is it to be compared? Only a revision stands alone",
+            )
+        })?;
+        let new = Operand::of(new);
+        if let (Operand::Revision(from), Operand::Revision(to)) = (&old, &new) {
+            return self.print_between(global, *from, Some(*to));
+        }
         if let (Operand::Input(Input::Stdin), Operand::Input(Input::Stdin)) = (&old, &new) {
             return Err(Error::invalid_input("diff: stdin can be read only once; name a file"));
         }
@@ -84,13 +102,33 @@ impl Diff {
                 };
                 Ok(Loaded { snapshot, path })
             }
+            Operand::Revision(revision) => {
+                let snapshot = Rc::new(global.open_to_read()?.at(revision)?);
+                Ok(Loaded { snapshot, path: String::new() })
+            }
             Operand::Input(input) => load_input(&input, self.tagged),
         };
         let (old, new) = (load(old)?, load(new)?);
         let (old, new) = (old.side()?, new.side()?);
+        self.print(&mut |found| differences(&old, &new, found))
+    }
+
+    /// What commits have changed together.
+    fn print_between(&self, global: &Global, from: u64, to: Option<u64>) -> Result<ExitCode> {
+        let store = global.open_to_read()?;
+        let to = to.map_or_else(|| store.read()?.revision(), Ok)?;
+        let between = match from <= to {
+            true => store.between(from, to),
+            false => store.between(to, from).map(Between::inverted),
+        };
+        let between = between.map_err(|error| at("diff", "", error))?;
+        self.print(&mut |found| between.changes(found))
+    }
+
+    fn print(&self, changes: &mut Changes<'_>) -> Result<ExitCode> {
         let found = match self.patch {
-            true => self.print_patch(&old, &new),
-            false => self.print_lines(&old, &new),
+            true => self.print_patch(changes),
+            false => self.print_lines(changes),
         };
         match found.map_err(|error| at("diff", "", error))? {
             false => Ok(ExitCode::SUCCESS),
@@ -99,11 +137,11 @@ impl Diff {
     }
 
     /// Prints a line for each change; true when there is one.
-    fn print_lines(&self, old: &Side<'_>, new: &Side<'_>) -> Result<bool> {
+    fn print_lines(&self, changes: &mut Changes<'_>) -> Result<bool> {
         // Escapes for colours are left out where nobody sees them.
         let mut out = BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
         let mut found = false;
-        self.each(old, new, &mut |path, change| {
+        self.each(changes, &mut |path, change| {
             found = true;
             let path = if path.is_empty() { "(root)".to_owned() } else { one_line(path) };
             let (style, mark, text) = match &change {
@@ -124,7 +162,7 @@ impl Diff {
     }
 
     /// Prints a JSON Patch, which is empty when there is no difference.
-    fn print_patch(&self, old: &Side<'_>, new: &Side<'_>) -> Result<bool> {
+    fn print_patch(&self, changes: &mut Changes<'_>) -> Result<bool> {
         let layout = if self.pretty { Layout::Pretty } else { Layout::Compact };
         let fidelity = match (self.lossy, self.tagged) {
             (true, _) => Fidelity::Lossy,
@@ -135,7 +173,7 @@ impl Diff {
         let metadata = if self.lossy { Metadata::LeaveOut } else { Metadata::Refuse };
         let mut writer = PatchWriter::new(&mut printer, metadata)?;
         let mut found = false;
-        self.each(old, new, &mut |path, change| {
+        self.each(changes, &mut |path, change| {
             found = true;
             writer.write(path, &change)
         })?;
@@ -148,11 +186,10 @@ impl Diff {
     /// Hands over the differences that count.
     fn each(
         &self,
-        old: &Side<'_>,
-        new: &Side<'_>,
+        changes: &mut Changes<'_>,
         found: &mut dyn FnMut(&Path, Change<'_>) -> Result<()>,
     ) -> Result<()> {
-        differences(old, new, &mut |path, change| match change {
+        changes(&mut |path, change| match change {
             Change::Annotated(..) if self.lossy => Ok(()),
             change => found(path, change),
         })
@@ -162,6 +199,7 @@ impl Diff {
 /// One of the two trees, as an argument names it.
 enum Operand {
     Path(String),
+    Revision(u64),
     Input(Input),
 }
 
@@ -176,6 +214,10 @@ impl Operand {
         match argument {
             "" => Operand::Path(String::new()),
             path if path.starts_with('/') => Operand::Path(path.to_owned()),
+            number if number.bytes().all(|byte| byte.is_ascii_digit()) => match number.parse() {
+                Ok(revision) => Operand::Revision(revision),
+                Err(_) => Operand::Input(Input::of_file(FilePath::new(number))),
+            },
             file => {
                 let file = file.strip_prefix('@').unwrap_or(file);
                 Operand::Input(Input::of_file(FilePath::new(file)))

@@ -6,8 +6,10 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 use spinney::diff::{Diff, Op, What};
+use spinney::expand::Contained;
 use spinney::feed::{Bookmark, Change, Changes, Event};
 use spinney::history::Note;
+use spinney::value::ValueBuilder;
 use spinney::{Result, Store, Value};
 
 use crate::global::{Global, Write};
@@ -72,7 +74,8 @@ impl Log {
 /// `spinney watch`.
 #[derive(Args)]
 #[command(after_help = "\
-A line for each commit, once it is durable, in order, until the command is stopped. Who was away goes on
+A line for each commit, once it is durable, in order, until the command is stopped. With `--json` small new
+values stand in it; `spinney get PATH --at REVISION` reads large ones. Who was away goes on
 from a revision, or from the `bookmark` of the last line of `--json`. Where commits are missing because
 the log does not have them any more, a line says from which revision to start anew.
 
@@ -274,10 +277,20 @@ fn json(change: &Change, bookmark: Option<&Bookmark>) -> String {
 
 fn changed(diff: &Diff) -> Value {
     let change = |op: &Op| {
-        let members = [("op", mark(op).1), ("path", &op.pointer())];
+        let mut members: Vec<(&str, Value)> =
+            vec![("op", mark(op).1.into()), ("path", (*op.pointer()).into())];
+        members.extend(value(op).map(|value| ("value", value)));
         Value::Map(members.into_iter().collect())
     };
     diff.ops.iter().map(change).collect::<Vec<Value>>().into()
+}
+
+/// The new value, unless it is a large one that the log refers to.
+fn value(op: &Op) -> Option<Value> {
+    let new = op.new.as_deref().filter(|_| op.what == What::Node)?;
+    let mut builder = ValueBuilder::default();
+    Contained(new).visit(&mut builder).ok()?;
+    builder.finish()
 }
 
 fn print_value(value: &Value) -> String {
