@@ -11,7 +11,7 @@ use crate::dialect::{self, Dialect, Draft};
 use crate::keywords;
 use crate::resources::{Documents, Resources};
 use crate::schema::{Node, NodeId, Schema};
-use crate::vocabulary::{self, Constraint};
+use crate::vocabulary::{self, Constraint, ConstraintId};
 
 /// How a schema is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +153,7 @@ impl<'v> Compiler<'v> {
             }
             names_done = self.names.len();
         }
+        self.number_constraints();
         let mut schema = Schema {
             nodes: self.nodes,
             root,
@@ -164,6 +165,18 @@ impl<'v> Compiler<'v> {
         coverage::mark(&mut schema);
         vocabulary::mark(&mut schema)?;
         Ok(schema)
+    }
+
+    /// Numbers the constraints in the order of their locations: stored indexes name them by number.
+    fn number_constraints(&mut self) {
+        let mut order: Vec<ConstraintId> = (0..self.constraints.len()).collect();
+        order.sort_by_key(|&id| &self.constraints[id].location);
+        let mut numbers = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(number, &id)| numbers[id] = number);
+        self.constraints.sort_by(|a, b| a.location.cmp(&b.location));
+        for node in &mut self.nodes {
+            node.constraints.iter_mut().for_each(|id| *id = numbers[*id]);
+        }
     }
 
     /// The node of a schema, read later.
