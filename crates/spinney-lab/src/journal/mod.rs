@@ -10,6 +10,7 @@ mod log;
 mod processes;
 mod reads;
 mod recovery;
+mod schema;
 pub(crate) mod stores;
 mod threads;
 mod weak;
@@ -76,10 +77,11 @@ pub const ROWS: &[(&str, &str)] = &[
         "feed",
         "when does a subscriber in another process know of a commit, and what does it cost to wait?",
     ),
+    ("schema", "what does a schema cost a commit, and many references at once?"),
     ("huge", "what do millions of inserts cost, by random ids and in the order of paths?"),
 ];
 
-const MEASURES: [Measure; 9] = [
+const MEASURES: [Measure; 10] = [
     threads::measure,
     processes::measure,
     reads::measure,
@@ -88,6 +90,7 @@ const MEASURES: [Measure; 9] = [
     recovery::measure,
     log::measure,
     feed::measure,
+    schema::measure,
     huge::measure,
 ];
 

@@ -1,0 +1,155 @@
+//! What a schema costs commits: a leaf changed in documents of several sizes, and many references at once,
+//! on a store with a schema and on one without.
+
+use std::path::Path;
+use std::time::Instant;
+
+use spinney::history::Retention;
+use spinney::schemas::SchemaOptions;
+use spinney::{Durability, Existing, Key, Result, Scalar, Store, Text, Visitor, formats};
+use spinney_core::Container;
+
+use super::{Bench, Found, stores, wrong};
+use crate::claims::{Claim, Unit};
+use crate::statistics::median;
+
+const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
+const ROUNDS: usize = 10;
+const COMMITS: usize = 200;
+const REFERENCES: usize = 40_000;
+const TRIES: usize = 7;
+
+/// Types, required members, patterns, unique names, and a reference for each item.
+const SCHEMA: &str = r#"{
+    "type": "object",
+    "properties": {
+        "items": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["name", "next"],
+                "properties": {
+                    "name": { "type": "string", "pattern": "^[a-z]+ [0-9 ]+$", "maxLength": 64 },
+                    "next": { "type": "string", "x-spinney-reference": { "key": "/items/*" } }
+                },
+                "additionalProperties": false
+            },
+            "x-spinney-unique": [["/name"]]
+        },
+        "links": {
+            "type": "object",
+            "additionalProperties": { "x-spinney-reference": { "key": "/items/*" } }
+        }
+    }
+}"#;
+
+pub fn measure(bench: &Bench<'_>) -> Result<Found> {
+    let mut found = Found::default();
+    let mut added = Vec::new();
+    for size in SIZES {
+        let with = open(&bench.folder.join(format!("with-{size}")), size, true)?;
+        let without = open(&bench.folder.join(format!("without-{size}")), size, false)?;
+        let parts = leaves(&with, &without, size)?;
+        added.push((parts[0] - parts[1]).max(0.0));
+        found.facts.push(format!(
+            "{size} items: {:.1} us a commit with the schema, {:.1} us without",
+            parts[0], parts[1]
+        ));
+        let promise = "what a schema adds to one leaf changed, process";
+        let last = added.last().copied().unwrap_or_default();
+        let claim = Claim::value(promise, "lmdb", Some(size), last, Unit::Microseconds);
+        found.claims.push(claim.at_most(25.0));
+        if size == SIZES[1] {
+            let parts = references(&with, &without)?;
+            let promise = format!("{REFERENCES} new references in a commit against none");
+            let claim = Claim::ratio(promise, "lmdb", Some(size), parts, Unit::Microseconds);
+            found.claims.push(claim.at_most(3.0));
+        }
+    }
+    Ok(found)
+}
+
+fn open(folder: &Path, items: usize, has_schema: bool) -> Result<Store> {
+    let store = stores::open_keeping(folder, Retention::DEFAULT)?;
+    store.write(|transaction| {
+        transaction.set_with("/net", Existing::Any, |visitor| {
+            visitor.open(Container::Map)?;
+            visitor.key(Key::new("items"))?;
+            visitor.open(Container::Map)?;
+            for item in 0..items {
+                visitor.key(Key::new(&item.to_string()))?;
+                visitor.open(Container::Map)?;
+                text(visitor, "name", &format!("item {item}"))?;
+                text(visitor, "next", &((item + 1) % items).to_string())?;
+                visitor.close()?;
+            }
+            visitor.close()?;
+            visitor.close()
+        })
+    })?;
+    if has_schema {
+        store.set_schema("/net", &formats::parse(SCHEMA)?, SchemaOptions::default())?;
+    }
+    store.checkpoint()?;
+    Ok(store)
+}
+
+fn text(visitor: &mut dyn Visitor, key: &str, text: &str) -> Result<()> {
+    visitor.key(Key::new(key))?;
+    visitor.scalar(Scalar::String(Text::new(text)))
+}
+
+/// Changes names, in turns; returns the medians with and without the schema.
+fn leaves(with: &Store, without: &Store, items: usize) -> Result<[f64; 2]> {
+    let mut times = [Vec::new(), Vec::new()];
+    let mut random = fastrand::Rng::with_seed(5);
+    for round in 0..ROUNDS {
+        let changes: Vec<(String, String)> = (0..COMMITS)
+            .map(|commit| {
+                let item = random.usize(..items);
+                (format!("/net/items/{item}/name"), format!("new {round} {commit}"))
+            })
+            .collect();
+        for (store, times) in [with, without].into_iter().zip(&mut times) {
+            for (path, name) in &changes {
+                let begin = Instant::now();
+                store.write_with(Durability::Process, |transaction| {
+                    transaction.set(path, &(&**name).into())
+                })?;
+                times.push(begin.elapsed().as_secs_f64() * 1e6);
+            }
+        }
+    }
+    let refused = with.write(|transaction| transaction.set("/net/items/0/name", &5.into()));
+    if refused.is_ok() || !with.check_schema("/net")?.is_valid() {
+        return Err(wrong("the schema does not hold"));
+    }
+    Ok([&times[0], &times[1]].map(|times| median(times).unwrap_or_default()))
+}
+
+/// Adds references, all in one commit; returns the medians with and without the schema.
+fn references(with: &Store, without: &Store) -> Result<[f64; 2]> {
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..TRIES {
+        for (store, times) in [with, without].into_iter().zip(&mut times) {
+            store.write(|transaction| transaction.remove("/net/links"))?;
+            store.wait_until_reclaimed();
+            let begin = Instant::now();
+            store.write(|transaction| {
+                transaction.set_with("/net/links", Existing::Any, |visitor| {
+                    visitor.open(Container::Map)?;
+                    for link in 0..REFERENCES {
+                        text(visitor, &format!("link{link}"), &link.to_string())?;
+                    }
+                    visitor.close()
+                })
+            })?;
+            times.push(begin.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    let dangling = with.write(|transaction| transaction.set("/net/links/x", &"none".into()));
+    if dangling.is_ok() {
+        return Err(wrong("a reference to nothing"));
+    }
+    Ok([&times[0], &times[1]].map(|times| median(times).unwrap_or_default()))
+}
