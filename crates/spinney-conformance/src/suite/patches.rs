@@ -11,6 +11,7 @@ use crate::subject::{Subject, json};
 pub(super) const CASES: &[Case] = &[
     ("a patch of every operation", every_operation),
     ("a patch that fails leaves nothing", failing),
+    ("a patch that has failed is not committed by mistake", swallowed),
     ("a patch makes nothing on the way", no_way),
     ("a patch in large containers", large_containers),
     ("a patch moves whole trees", whole_trees),
@@ -23,6 +24,20 @@ pub(super) const CASES: &[Case] = &[
 
 fn patch(text: &str) -> Patch {
     Patch::from_value(&json(text)).expect("a patch")
+}
+
+fn swallowed(s: &Subject) {
+    s.set("/t", r#"{"a": 1}"#);
+    let half = patch(r#"[{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/none"}]"#);
+    s.refused(InvalidInput, "there is no node to remove", |tx| {
+        let _ = tx.patch("/t", &half);
+        tx.set("/t/b", &1.into())
+    });
+    let test = patch(r#"[{"op": "test", "path": "/a", "value": 2}]"#);
+    s.refused(InvalidInput, "return that error", |tx| {
+        let _ = tx.patch("/t", &test);
+        Ok(())
+    });
 }
 
 fn numbers(count: u64) -> Value {

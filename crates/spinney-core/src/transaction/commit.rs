@@ -98,6 +98,11 @@ impl Transaction<'_> {
 
     /// Puts the edits into pages; returns what they change.
     fn encode(&mut self) -> Result<Diff> {
+        if let Some(error) = self.broken.take() {
+            return Err(Error::invalid_input(format!(
+                "commit: a part of it has failed ({error}), and nothing of it may stay; return that error"
+            )));
+        }
         let opened = self.opened()?;
         for &node in opened.iter().rev() {
             match self.edits.nodes[node].body {

@@ -16,14 +16,16 @@ impl Transaction<'_> {
     /// Whatever comes out as it was is not written: a merge that changes nothing makes no revision.
     ///
     /// # Errors
-    /// As [`Transaction::set`]; return them, so that nothing is committed.
+    /// As [`Transaction::set`]; after one the transaction cannot be committed any more.
     ///
     /// # Complexity
     /// O(size of the patch) times O(log n).
     pub fn merge(&mut self, path: &str, patch: &Value) -> Result<()> {
         path::check(path)?;
-        self.try_merge(path, patch)
-            .map_err(|error| error.at(format_args!("merge {}", Display(path))))
+        let merged = self
+            .try_merge(path, patch)
+            .map_err(|error| error.at(format_args!("merge {}", Display(path))));
+        self.or_break(merged)
     }
 
     fn try_merge(&mut self, path: &str, patch: &Value) -> Result<()> {

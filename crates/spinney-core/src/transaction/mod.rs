@@ -50,6 +50,8 @@ pub struct Transaction<'b> {
     trail: Vec<(usize, Option<u64>)>,
     note: Note,
     revisions_max: u64,
+    /// Why only a part of a patch was applied: that must not be committed.
+    broken: Option<Error>,
 }
 
 /// Whether an edit may, must or must not find a node.
@@ -98,6 +100,7 @@ impl<'b> Transaction<'b> {
             trail: Vec::with_capacity(8),
             note: Note::default(),
             revisions_max: Retention::DEFAULT.revisions_max,
+            broken: None,
         })
     }
 
@@ -160,6 +163,14 @@ impl<'b> Transaction<'b> {
     /// Says how many revisions the change log keeps; the default is that of [`Retention`].
     pub fn set_revisions_max(&mut self, revisions_max: u64) {
         self.revisions_max = revisions_max;
+    }
+
+    /// After an error of several edits that belong together, nothing can be committed any more.
+    fn or_break(&mut self, edited: Result<()>) -> Result<()> {
+        if let Err(error) = &edited {
+            self.broken = Some(error.clone());
+        }
+        edited
     }
 
     /// Replaces the buffers of imports, for tests of what happens beyond their limit.

@@ -15,8 +15,7 @@ use super::{Existing, Transaction, encoded_key};
 impl Transaction<'_> {
     /// Applies a JSON Patch to the document at a path.
     ///
-    /// After an error the transaction has the edits of the operations before it: return the error,
-    /// so that nothing is committed.
+    /// It applies as a whole: after an error the transaction cannot be committed any more.
     ///
     /// # Errors
     /// They name the operation. `Conflict` when a `test` fails; `NotFound` when there is nothing to
@@ -28,12 +27,13 @@ impl Transaction<'_> {
     /// however large the document is.
     pub fn patch(&mut self, path: &str, patch: &Patch) -> Result<()> {
         path::check(path)?;
-        for (index, operation) in patch.operations.iter().enumerate() {
+        let mut operations = patch.operations.iter().enumerate();
+        let patched = operations.try_for_each(|(index, operation)| {
             self.patch_one(path, operation)
                 .map_err(|error| at_operation(index, error))
-                .map_err(|error| error.at(format_args!("patch {}", Display(path))))?;
-        }
-        Ok(())
+                .map_err(|error| error.at(format_args!("patch {}", Display(path))))
+        });
+        self.or_break(patched)
     }
 
     /// As [`Transaction::patch`], with the JSON form of the patch that `source` drives into the
@@ -50,8 +50,9 @@ impl Transaction<'_> {
         let mut apply = |index, operation: Operation| {
             self.patch_one(path, &operation).map_err(|error| at_operation(index, error))
         };
-        source(&mut PatchReader::new(&mut apply))
-            .map_err(|error| error.at(format_args!("patch {}", Display(path))))
+        let patched = source(&mut PatchReader::new(&mut apply))
+            .map_err(|error| error.at(format_args!("patch {}", Display(path))));
+        self.or_break(patched)
     }
 
     fn patch_one(&mut self, document: &str, operation: &Operation) -> Result<()> {
