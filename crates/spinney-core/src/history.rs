@@ -332,9 +332,7 @@ impl<'s> History<'s> {
     ) -> Result<()> {
         let newest = self.snapshot.revision()?;
         if revision > newest {
-            return Err(Error::not_found(format!(
-                "revision {revision} does not exist yet; the newest is {newest}"
-            )));
+            return Err(in_future(revision, newest));
         }
         let mut overlay = Overlay::default();
         let mut next = newest;
@@ -495,6 +493,13 @@ fn logged((key, record): crate::backend::Record<'_>) -> Result<Logged> {
     let (entry, _) = open_record(&key, &record)?;
     let entry = Entry::decode(entry).map_err(|_| damaged(&key, "its entry does not read"))?;
     Ok(Logged { revision: revision_of(&key)?, entry })
+}
+
+/// The error for a revision that nobody has made yet.
+#[cold]
+pub fn in_future(revision: Revision, newest: Revision) -> Error {
+    let text = format!("revision {revision} does not exist yet; the newest is {newest}");
+    Error::not_found(text)
 }
 
 #[cold]

@@ -54,7 +54,57 @@ pub enum Node<'a> {
     Tree(TreeId),
 }
 
+/// The kind of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// JSON `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Number,
+    /// A text.
+    String,
+    /// Bytes.
+    Bytes,
+    /// A map.
+    Map,
+    /// A list.
+    List,
+}
+
+impl NodeKind {
+    /// The kind in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            NodeKind::Null => "null",
+            NodeKind::Bool => "bool",
+            NodeKind::Number => "number",
+            NodeKind::String => "string",
+            NodeKind::Bytes => "bytes",
+            NodeKind::Map => "map",
+            NodeKind::List => "list",
+        }
+    }
+}
+
 impl Node<'_> {
+    /// What kind of node it is; `None` when it refers to the root of a tree.
+    pub fn kind(&self) -> Option<NodeKind> {
+        Some(match *self {
+            Node::Scalar(Scalar::Null) => NodeKind::Null,
+            Node::Scalar(Scalar::Bool(_)) => NodeKind::Bool,
+            Node::Scalar(Scalar::Number(_)) => NodeKind::Number,
+            Node::Scalar(Scalar::String(_)) => NodeKind::String,
+            Node::Scalar(Scalar::Bytes(_)) => NodeKind::Bytes,
+            Node::Long(long) if long.form == LongForm::Bytes => NodeKind::Bytes,
+            Node::Long(_) => NodeKind::String,
+            Node::Inline(Container::Map, _) | Node::Paged(Container::Map, _) => NodeKind::Map,
+            Node::Inline(Container::List, _) | Node::Paged(Container::List, _) => NodeKind::List,
+            Node::Tree(_) => return None,
+        })
+    }
+
     /// What the node is, when it is a container.
     #[inline]
     pub fn container(&self) -> Option<Container> {

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key, StoredKey};
 use crate::members::{self, Members};
+use crate::node::NodeKind;
 use crate::number::Number;
 use crate::stretch::Stretch;
 use crate::visit::{Container, Scalar, Text, Visitor};
@@ -62,14 +63,19 @@ impl Value {
 
     /// The kind in words: `null`, `bool`, `number`, `string`, `bytes`, `map` or `list`.
     pub fn kind(&self) -> &'static str {
+        self.node_kind().name()
+    }
+
+    /// The kind of node that it is.
+    pub fn node_kind(&self) -> NodeKind {
         match self {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Bytes(_) => "bytes",
-            Value::Map(_) => "map",
-            Value::List(_) => "list",
+            Value::Null => NodeKind::Null,
+            Value::Bool(_) => NodeKind::Bool,
+            Value::Number(_) => NodeKind::Number,
+            Value::String(_) => NodeKind::String,
+            Value::Bytes(_) => NodeKind::Bytes,
+            Value::Map(_) => NodeKind::Map,
+            Value::List(_) => NodeKind::List,
         }
     }
 

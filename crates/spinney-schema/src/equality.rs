@@ -6,7 +6,8 @@ use std::hash::{Hash, Hasher};
 use spinney_core::error::Result;
 
 use crate::decimal::Decimal;
-use crate::instance::{Instance, Kind, Leaf};
+use crate::instance::{Instance, Leaf};
+use spinney_core::node::NodeKind;
 
 /// Whether two nodes are equal.
 ///
@@ -20,8 +21,8 @@ pub fn equal<A: Instance, B: Instance>(a: &A, b: &B) -> Result<bool> {
             return Ok(false);
         }
         match kind {
-            Kind::Map | Kind::List if a.count()? != b.count()? => return Ok(false),
-            Kind::Map => {
+            NodeKind::Map | NodeKind::List if a.count()? != b.count()? => return Ok(false),
+            NodeKind::Map => {
                 for member in a.members()? {
                     let (key, value) = member?;
                     match b.member(&key)? {
@@ -30,7 +31,7 @@ pub fn equal<A: Instance, B: Instance>(a: &A, b: &B) -> Result<bool> {
                     }
                 }
             }
-            Kind::List => {
+            NodeKind::List => {
                 for (value, other) in a.elements(0)?.zip(b.elements(0)?) {
                     pending.push((value?, other?));
                 }
@@ -83,11 +84,11 @@ pub fn hash<I: Instance>(node: &I) -> Result<u64> {
                 let kind = node.kind()?;
                 hasher.write_u8(kind as u8);
                 match kind {
-                    Kind::Map => {
+                    NodeKind::Map => {
                         hasher.write_u64(node.count()?);
                         pending.push(Next::Members(node.members()?));
                     }
-                    Kind::List => {
+                    NodeKind::List => {
                         hasher.write_u64(node.count()?);
                         pending.push(Next::Elements(node.elements(0)?));
                     }

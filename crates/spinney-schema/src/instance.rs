@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use spinney_core::error::{Error, Result};
 use spinney_core::key::Key;
-use spinney_core::node::{LongForm, Node};
+use spinney_core::node::{LongForm, Node, NodeKind};
 use spinney_core::view::{Cursor, Slot, View};
-use spinney_core::{Container, Num, Scalar, Value};
+use spinney_core::{Num, Scalar, Value};
 
 /// A node that has no members.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,25 +23,6 @@ pub enum Leaf<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
-/// What a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// JSON `null`.
-    Null,
-    /// `true` or `false`.
-    Bool,
-    /// A number.
-    Number,
-    /// A text.
-    String,
-    /// Bytes.
-    Bytes,
-    /// An object of JSON.
-    Map,
-    /// An array of JSON.
-    List,
-}
-
 /// One node of a document, cheap to clone, from which its members are reached.
 ///
 /// Iterators follow the order of the model; nothing below a member is read before it is asked for.
@@ -52,7 +33,7 @@ pub trait Instance: Clone {
     type Elements: Iterator<Item = Result<Self>>;
 
     /// What it is.
-    fn kind(&self) -> Result<Kind>;
+    fn kind(&self) -> Result<NodeKind>;
     /// Its content; `None` when it is a container.
     fn leaf(&self) -> Result<Option<Leaf<'_>>>;
     /// How many members it has; 0 when it is no container.
@@ -74,16 +55,8 @@ impl<'a> Instance for &'a Value {
     type Members = Box<dyn Iterator<Item = Result<(String, Self)>> + 'a>;
     type Elements = Box<dyn Iterator<Item = Result<Self>> + 'a>;
 
-    fn kind(&self) -> Result<Kind> {
-        Ok(match self {
-            Value::Null => Kind::Null,
-            Value::Bool(_) => Kind::Bool,
-            Value::Number(_) => Kind::Number,
-            Value::String(_) => Kind::String,
-            Value::Bytes(_) => Kind::Bytes,
-            Value::Map(_) => Kind::Map,
-            Value::List(_) => Kind::List,
-        })
+    fn kind(&self) -> Result<NodeKind> {
+        Ok(self.node_kind())
     }
 
     fn leaf(&self) -> Result<Option<Leaf<'_>>> {
@@ -168,23 +141,9 @@ impl<'s> Instance for Stored<'s> {
     type Members = StoredMembers<'s>;
     type Elements = StoredElements<'s>;
 
-    fn kind(&self) -> Result<Kind> {
-        Ok(match self.slot.read()?.node {
-            Node::Scalar(Scalar::Null) => Kind::Null,
-            Node::Scalar(Scalar::Bool(_)) => Kind::Bool,
-            Node::Scalar(Scalar::Number(_)) => Kind::Number,
-            Node::Scalar(Scalar::String(_)) => Kind::String,
-            Node::Scalar(Scalar::Bytes(_)) => Kind::Bytes,
-            Node::Long(long) => match long.form {
-                LongForm::Bytes => Kind::Bytes,
-                LongForm::PlainText | LongForm::EscapedText => Kind::String,
-            },
-            Node::Inline(container, _) | Node::Paged(container, _) => match container {
-                Container::Map => Kind::Map,
-                Container::List => Kind::List,
-            },
-            Node::Tree(_) => return Err(Error::corrupted("a tree's root refers to a tree")),
-        })
+    fn kind(&self) -> Result<NodeKind> {
+        let kind = self.slot.read()?.node.kind();
+        kind.ok_or_else(|| Error::corrupted("a tree's root refers to a tree"))
     }
 
     fn leaf(&self) -> Result<Option<Leaf<'_>>> {
@@ -225,7 +184,7 @@ impl<'s> Instance for Stored<'s> {
 
     fn members(&self) -> Result<Self::Members> {
         let cursor = match self.kind()? {
-            Kind::Map => self.view.cursor(&self.slot)?,
+            NodeKind::Map => self.view.cursor(&self.slot)?,
             _ => None,
         };
         Ok(StoredMembers { view: self.view, cursor })
@@ -233,8 +192,8 @@ impl<'s> Instance for Stored<'s> {
 
     fn elements(&self, from: u64) -> Result<Self::Elements> {
         let cursor = match self.kind()? {
-            Kind::List if from == 0 => self.view.cursor(&self.slot)?,
-            Kind::List => self.view.cursor_from_position(&self.slot, from)?,
+            NodeKind::List if from == 0 => self.view.cursor(&self.slot)?,
+            NodeKind::List => self.view.cursor_from_position(&self.slot, from)?,
             _ => None,
         };
         Ok(StoredElements { view: self.view, cursor })

@@ -7,9 +7,9 @@ use crate::compile::Compiler;
 use crate::decimal::{Decimal, Divisor};
 use crate::dialect::{Dialect, Draft};
 use crate::format::Format;
-use crate::instance::Kind;
 use crate::pattern::Pattern;
 use crate::schema::{Applicator, Assertion, Check, Contains, Items, NodeId, Properties, Types};
+use spinney_core::node::NodeKind;
 
 /// Reads a schema object.
 ///
@@ -408,12 +408,12 @@ fn types(value: &Value, draft: Draft) -> Result<Types> {
     let mut types = Types { by_value: draft > Draft::Draft4, ..Types::default() };
     for name in names {
         types.kinds.push(match name.as_str() {
-            "null" => Kind::Null,
-            "boolean" => Kind::Bool,
-            "number" => Kind::Number,
-            "string" => Kind::String,
-            "object" => Kind::Map,
-            "array" => Kind::List,
+            "null" => NodeKind::Null,
+            "boolean" => NodeKind::Bool,
+            "number" => NodeKind::Number,
+            "string" => NodeKind::String,
+            "object" => NodeKind::Map,
+            "array" => NodeKind::List,
             "integer" => {
                 types.integer = true;
                 continue;

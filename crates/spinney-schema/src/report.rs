@@ -5,7 +5,8 @@ use std::fmt;
 use spinney_core::error::Result;
 use spinney_core::{Path, path};
 
-use crate::instance::{Instance, Kind, Leaf};
+use crate::instance::{Instance, Leaf};
+use spinney_core::node::NodeKind;
 
 /// How many violations a report lists unless it is told otherwise.
 pub const VIOLATIONS_MAX: usize = 100;
@@ -81,7 +82,7 @@ const SHOWN_LEN_MAX: usize = 60;
 pub fn describe<I: Instance>(node: &I) -> Result<String> {
     Ok(match (node.kind()?, node.leaf()?) {
         (_, Some(leaf)) => describe_leaf(&leaf),
-        (Kind::Map, None) => counted("an object with", node.count()?, "member"),
+        (NodeKind::Map, None) => counted("an object with", node.count()?, "member"),
         (_, None) => counted("a list of", node.count()?, "element"),
     })
 }

@@ -7,10 +7,10 @@ use spinney_core::{Number, Value};
 
 use crate::decimal::Divisor;
 use crate::format::Format;
-use crate::instance::Kind;
 use crate::pattern::Pattern;
 use crate::resources::ResourceId;
 use crate::vocabulary::{Constraint, ConstraintId};
+use spinney_core::node::NodeKind;
 
 /// The index of a node in [`Schema`].
 pub type NodeId = usize;
@@ -105,7 +105,7 @@ pub(crate) enum Check {
 /// The types that a `type` keyword names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Types {
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<NodeKind>,
     /// Whether integers are accepted where not every number is.
     pub integer: bool,
     /// Whether `1.0` is an integer, too: not so in draft 4.

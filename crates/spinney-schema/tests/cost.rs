@@ -9,10 +9,11 @@ use common::value;
 use serde_json::{Value as Json, json};
 use spinney_core::backend::{Backend, Snapshot};
 use spinney_core::error::Result;
+use spinney_core::node::NodeKind;
 use spinney_core::transaction::Transaction;
 use spinney_core::view::View;
 use spinney_core::{Memory, Value};
-use spinney_schema::instance::{Instance, Kind, Leaf};
+use spinney_schema::instance::{Instance, Leaf};
 use spinney_schema::{Changes, Documents, Options, Report, Schema, Stored};
 
 /// An instance that counts every call.
@@ -37,7 +38,7 @@ where
     type Members = Box<dyn Iterator<Item = Result<(String, Self)>>>;
     type Elements = Box<dyn Iterator<Item = Result<Self>>>;
 
-    fn kind(&self) -> Result<Kind> {
+    fn kind(&self) -> Result<NodeKind> {
         Counted::count(self).inner.kind()
     }
     fn leaf(&self) -> Result<Option<Leaf<'_>>> {

@@ -33,7 +33,8 @@ pub mod undo;
 
 pub use condition::{Expect, Expected};
 pub use hash::ValueHash;
-pub use snapshot::{Member, NodeKind, Snapshot};
+pub use snapshot::{Member, Snapshot};
+pub use spinney_core::node::NodeKind;
 pub use spinney_core::transaction::{Commit, Existing, Transaction};
 pub use spinney_core::*;
 pub use store::{Committed, Durability, OpenOptions, Store, open};

@@ -8,7 +8,7 @@ use spinney_core::check::{Report, check_snapshot};
 use spinney_core::difference::Side;
 use spinney_core::history::{History, Logged};
 use spinney_core::limits::KEY_LEN_MAX;
-use spinney_core::node::{self, LongForm, Node};
+use spinney_core::node::{self, Node, NodeKind};
 use spinney_core::path;
 use spinney_core::record::Head;
 use spinney_core::value::ValueBuilder;
@@ -29,6 +29,13 @@ pub struct Origin {
     pub base_path: Path,
     /// What the last read led through.
     pub recent: Recent,
+}
+
+impl Origin {
+    /// How many steps diffs have in front of the paths of this store.
+    pub fn base_len(&self) -> usize {
+        path::segments(&self.base_path).count()
+    }
 }
 
 /// The container in pages that the last read of a store led through, and the page of it that two
@@ -73,40 +80,6 @@ impl Recent {
         {
             let path = path[..passed.path_len()].to_owned();
             *way = Some(Arc::new(RecentWay { version, path, waypoint: passed.waypoint(is_again) }));
-        }
-    }
-}
-
-/// The kind of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeKind {
-    /// JSON `null`.
-    Null,
-    /// `true` or `false`.
-    Bool,
-    /// A number.
-    Number,
-    /// A text.
-    String,
-    /// Bytes.
-    Bytes,
-    /// A map.
-    Map,
-    /// A list.
-    List,
-}
-
-impl NodeKind {
-    /// The kind in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            NodeKind::Null => "null",
-            NodeKind::Bool => "bool",
-            NodeKind::Number => "number",
-            NodeKind::String => "string",
-            NodeKind::Bytes => "bytes",
-            NodeKind::Map => "map",
-            NodeKind::List => "list",
         }
     }
 }
@@ -169,7 +142,7 @@ impl Snapshot {
         &self,
         commits: impl Iterator<Item = Result<Logged>> + 's,
     ) -> impl Iterator<Item = Result<Logged>> + 's {
-        let steps = path::segments(&self.origin.base_path).count();
+        let steps = self.origin.base_len();
         commits.map(move |logged| {
             let mut logged = logged?;
             logged.entry.diff.begin_below(steps);
@@ -388,23 +361,13 @@ fn cursor_from<'s>(
 }
 
 fn kind_of(view: &View<'_>, slot: &Slot<'_>) -> Result<NodeKind> {
-    Ok(match slot.read()?.node {
-        Node::Scalar(Scalar::Null) => NodeKind::Null,
-        Node::Scalar(Scalar::Bool(_)) => NodeKind::Bool,
-        Node::Scalar(Scalar::Number(_)) => NodeKind::Number,
-        Node::Scalar(Scalar::String(_)) => NodeKind::String,
-        Node::Scalar(Scalar::Bytes(_)) => NodeKind::Bytes,
-        Node::Long(long) if long.form == LongForm::Bytes => NodeKind::Bytes,
-        Node::Long(_) => NodeKind::String,
-        Node::Inline(Container::Map, _) | Node::Paged(Container::Map, _) => NodeKind::Map,
-        Node::Inline(Container::List, _) | Node::Paged(Container::List, _) => NodeKind::List,
-        Node::Tree(tree) => match view.tree_root(tree)? {
-            Some(root) if !matches!(root.read()?.node, Node::Tree(_)) => {
-                return kind_of(view, &root);
-            }
-            _ => return Err(Error::corrupted(format!("the root of tree {tree} is missing"))),
-        },
-    })
+    if let Some(kind) = slot.read()?.node.kind() {
+        return Ok(kind);
+    }
+    let mut root = slot.clone();
+    view.follow(&mut root)?;
+    let kind = root.read()?.node.kind();
+    kind.ok_or_else(|| Error::corrupted("a tree's root refers to a tree"))
 }
 
 fn scalar_value(scalar: Scalar<'_>) -> Value {

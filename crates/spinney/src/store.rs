@@ -348,7 +348,7 @@ impl Store {
 
     /// How many steps diffs have in front of the paths of this store.
     pub(crate) fn base_len(&self) -> usize {
-        spinney_core::path::segments(&self.shared.origin.base_path).count()
+        self.shared.origin.base_len()
     }
 
     /// Forgets the commits before a revision: states before it cannot be read any more, and what they
@@ -583,8 +583,7 @@ impl Shared {
         value: T,
         mut commit: Commit,
     ) -> Result<Committed<T>> {
-        let base_len = spinney_core::path::segments(&self.origin.base_path).count();
-        commit.diff.begin_below(base_len);
+        commit.diff.begin_below(self.origin.base_len());
         if !commit.diff.is_empty() {
             match durability {
                 Durability::Durable => self.backend.sync(commit.revision)?,

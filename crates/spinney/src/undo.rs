@@ -3,7 +3,7 @@
 use spinney_core::backend::{self, Revision};
 use spinney_core::diff::Diff;
 use spinney_core::difference::Found;
-use spinney_core::history::{Entry, History};
+use spinney_core::history::{self, Entry, History};
 use spinney_core::overlay::Overlay;
 use spinney_core::transaction::{Preview, Transaction};
 use spinney_core::view::View;
@@ -53,8 +53,7 @@ impl Store {
         let newest = self.backend().snapshot()?;
         let last = newest.revision()?;
         if to > last {
-            let text = format!("revision {to} does not exist yet; the newest is {last}");
-            return Err(Error::not_found(text));
+            return Err(history::in_future(to, last));
         }
         let mut commits = Vec::new();
         let mut start = Overlay::default();

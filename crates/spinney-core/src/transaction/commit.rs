@@ -26,8 +26,6 @@ pub struct Commit {
     pub revision: Revision,
     /// What changed; empty when nothing did.
     pub diff: Diff,
-    /// The trees that were written: where reclaim may find work.
-    pub trees: Vec<TreeId>,
     /// Whether something was put into the reclaim queue, or the log was trimmed.
     pub reclaims: bool,
 }
@@ -61,7 +59,7 @@ impl Transaction<'_> {
         let base = self.pending.base();
         let diff = self.encode()?;
         if diff.is_empty() {
-            return Ok(Commit { revision: base, diff, trees: Vec::new(), reclaims: false });
+            return Ok(Commit { revision: base, diff, reclaims: false });
         }
         let revision = base + 1;
         self.note.commit_id = commit_id;
@@ -76,11 +74,10 @@ impl Transaction<'_> {
         {
             entry = Entry::encode(&self.note, &contained).into();
         }
-        let trees = self.pending.trees();
         let (backend, reclaims) = (self.pending.backend(), self.pending.reclaims());
         let batch = self.pending.into_batch(revision, commit_id, entry)?;
         match backend::Backend::commit(backend, batch)? {
-            Outcome::Committed(revision) => Ok(Commit { revision, diff, trees, reclaims }),
+            Outcome::Committed(revision) => Ok(Commit { revision, diff, reclaims }),
             Outcome::Conflict => {
                 Err(Error::conflict("the store changed while the transaction was open"))
             }

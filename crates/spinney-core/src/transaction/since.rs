@@ -2,7 +2,7 @@
 
 use crate::backend::Revision;
 use crate::error::{Error, Result};
-use crate::history::History;
+use crate::history::{self, History};
 use crate::path::Display;
 
 use super::Transaction;
@@ -20,8 +20,7 @@ impl Transaction<'_> {
         let whole = self.checked(path)?;
         let base = self.base();
         if since > base {
-            let text = format!("revision {since} does not exist yet; the newest is {base}");
-            return Err(Error::not_found(text).at(Display(path)));
+            return Err(history::in_future(since, base).at(Display(path)));
         }
         let mut next = since + 1;
         for logged in History::of(self.pending.view_before().snapshot).since(next)? {

@@ -6,9 +6,10 @@ use super::{Evaluation, Subject, Via};
 use crate::changes::{Change, Inside};
 use crate::decimal;
 use crate::equality;
-use crate::instance::{Instance, Kind, Leaf};
+use crate::instance::{Instance, Leaf};
 use crate::report::{describe, shortened};
 use crate::schema::{Assertion, Check, Types};
+use spinney_core::node::NodeKind;
 
 impl<I: Instance> Evaluation<'_, I> {
     /// Checks the assertions of the frame that was just opened.
@@ -159,29 +160,29 @@ impl Check {
     fn of_container<I: Instance>(&self, node: &I) -> Result<Option<Broken>> {
         let kind = node.kind()?;
         Ok(match (self, kind) {
-            (Check::MinItems(min), Kind::List) if node.count()? < *min => {
+            (Check::MinItems(min), NodeKind::List) if node.count()? < *min => {
                 expected(format!("at least {min} elements"))
             }
-            (Check::MaxItems(max), Kind::List) if node.count()? > *max => {
+            (Check::MaxItems(max), NodeKind::List) if node.count()? > *max => {
                 expected(format!("at most {max} elements"))
             }
-            (Check::MinProperties(min), Kind::Map) if node.count()? < *min => {
+            (Check::MinProperties(min), NodeKind::Map) if node.count()? < *min => {
                 expected(format!("at least {min} members"))
             }
-            (Check::MaxProperties(max), Kind::Map) if node.count()? > *max => {
+            (Check::MaxProperties(max), NodeKind::Map) if node.count()? > *max => {
                 expected(format!("at most {max} members"))
             }
-            (Check::UniqueItems, Kind::List) => {
+            (Check::UniqueItems, NodeKind::List) => {
                 equality::repeated(node)?.map(|(first, second)| Broken {
                     expected: "elements that all differ".to_owned(),
                     found: Some(format!("whose elements {first} and {second} are equal")),
                 })
             }
-            (Check::Required(names), Kind::Map) => {
+            (Check::Required(names), NodeKind::Map) => {
                 let missing = missing(node, names)?;
                 (!missing.is_empty()).then(|| member_names(&missing)).and_then(expected)
             }
-            (Check::DependentRequired(entries), Kind::Map) => {
+            (Check::DependentRequired(entries), NodeKind::Map) => {
                 for (key, names) in entries {
                     if node.member(key)?.is_none() {
                         continue;
@@ -245,13 +246,13 @@ impl Types {
             .kinds
             .iter()
             .map(|kind| match kind {
-                Kind::Null => "null",
-                Kind::Bool => "a boolean",
-                Kind::Number => "a number",
-                Kind::String => "a string",
-                Kind::Bytes => "bytes",
-                Kind::Map => "an object",
-                Kind::List => "a list",
+                NodeKind::Null => "null",
+                NodeKind::Bool => "a boolean",
+                NodeKind::Number => "a number",
+                NodeKind::String => "a string",
+                NodeKind::Bytes => "bytes",
+                NodeKind::Map => "an object",
+                NodeKind::List => "a list",
             })
             .collect();
         if self.integer {

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use spinney_core::error::Result;
 
 use crate::coverage::Coverage;
-use crate::instance::{Instance, Kind, Leaf};
+use crate::instance::{Instance, Leaf};
 use crate::report;
 use crate::schema::NodeId;
+use spinney_core::node::NodeKind;
 
 /// What a schema is applied to.
 #[derive(Clone)]
@@ -20,10 +21,10 @@ pub(super) enum Subject<I> {
 }
 
 impl<I: Instance> Subject<I> {
-    pub fn kind(&self) -> Result<Kind> {
+    pub fn kind(&self) -> Result<NodeKind> {
         match self {
             Subject::Node(node) => node.kind(),
-            Subject::Name(_) => Ok(Kind::String),
+            Subject::Name(_) => Ok(NodeKind::String),
         }
     }
 

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use spinney_core::error::Result;
 
 use super::{Evaluation, Frame, Job, Source, Start, Step, Subject, Via};
-use crate::instance::{Instance, Kind};
+use crate::instance::Instance;
 use crate::schema::{Applicator, Items, NodeId, Properties};
+use spinney_core::node::NodeKind;
 
 impl<I: Instance> Evaluation<'_, I> {
     pub(super) fn start_full(&self, applicator: &Applicator) -> Result<Start<I>> {
@@ -39,7 +40,7 @@ impl<I: Instance> Evaluation<'_, I> {
         let frame = self.frame();
         let kind = node.kind()?;
         let source = match (applicator, kind) {
-            (Applicator::DependentSchemas(keyword, dependents), Kind::Map) => {
+            (Applicator::DependentSchemas(keyword, dependents), NodeKind::Map) => {
                 let mut jobs = Vec::new();
                 for (key, dependent) in dependents {
                     if node.member(key)?.is_some() {
@@ -48,19 +49,20 @@ impl<I: Instance> Evaluation<'_, I> {
                 }
                 return Ok(Start::Jobs(jobs, 0));
             }
-            (Applicator::Properties(properties), Kind::Map) => {
+            (Applicator::Properties(properties), NodeKind::Map) => {
                 let all = !properties.patterns.is_empty() || properties.additional.is_some();
                 let source = if all { Source::Members(node.members()?) } else { Source::None };
                 return Ok(Start::Source(self.named_jobs(properties, node)?, source));
             }
-            (Applicator::UnevaluatedProperties(_), Kind::Map) if !frame.valid => Source::None,
-            (Applicator::UnevaluatedProperties(_) | Applicator::PropertyNames(_), Kind::Map) => {
-                Source::Members(node.members()?)
-            }
-            (Applicator::UnevaluatedItems(_), Kind::List) if !frame.valid => Source::None,
+            (Applicator::UnevaluatedProperties(_), NodeKind::Map) if !frame.valid => Source::None,
+            (
+                Applicator::UnevaluatedProperties(_) | Applicator::PropertyNames(_),
+                NodeKind::Map,
+            ) => Source::Members(node.members()?),
+            (Applicator::UnevaluatedItems(_), NodeKind::List) if !frame.valid => Source::None,
             (
                 Applicator::Items(_) | Applicator::Contains(_) | Applicator::UnevaluatedItems(_),
-                Kind::List,
+                NodeKind::List,
             ) => Source::Elements(node.elements(0)?, 0),
             _ => return Ok(Start::Skip),
         };

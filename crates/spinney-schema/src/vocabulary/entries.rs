@@ -10,9 +10,10 @@ use spinney_core::error::Result;
 use super::{ConstraintId, Rule, Sites};
 use crate::changes::{Change, Changes, Inside};
 use crate::decimal::Decimal;
-use crate::instance::{Instance, Kind, Leaf};
+use crate::instance::{Instance, Leaf};
 use crate::report;
 use crate::schema::Schema;
+use spinney_core::node::NodeKind;
 
 /// Bytes of a value or path that an index key holds as they are; longer ones by their SHA-256, so
 /// that keys fit every engine.
@@ -196,7 +197,7 @@ impl<I: Instance> Collector<'_, I> {
         }
         let uniques = self.own(node, sign, sites, trail)?;
         match node.kind()? {
-            Kind::Map => {
+            NodeKind::Map => {
                 for member in node.members()? {
                     let (key, value) = member?;
                     let below = sites.member(self.schema, &key);
@@ -206,7 +207,7 @@ impl<I: Instance> Collector<'_, I> {
                     self.below(value, sign, below, trail.member(&key), &uniques)?;
                 }
             }
-            Kind::List => {
+            NodeKind::List => {
                 for (position, element) in node.elements(0)?.enumerate() {
                     let element = element?;
                     let below = sites.element(self.schema, position as u64);

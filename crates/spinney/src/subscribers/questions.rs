@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spinney_core::backend::Revision;
 use spinney_core::diff::Diff;
 use spinney_core::transaction::{Derived, Proposed, Review, Transaction};
-use spinney_core::{Error, ErrorKind, Result, path};
+use spinney_core::{Error, ErrorKind, Result};
 
 use super::concern::concerning;
 #[cfg(feature = "lmdb")]
@@ -114,7 +114,7 @@ impl Questions {
         if diff.is_empty() {
             return Ok(());
         }
-        diff.begin_below(path::segments(&self.origin.base_path).count());
+        diff.begin_below(self.origin.base_len());
         let said = match &party {
             Party::Own(member) => {
                 let question = self.proposal(proposed, diff)?;
