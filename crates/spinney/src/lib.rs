@@ -21,6 +21,7 @@ pub mod formats;
 pub mod hash;
 mod janitor;
 pub mod journal;
+pub mod network;
 mod os_error;
 pub mod salvage;
 #[cfg(feature = "schema")]
