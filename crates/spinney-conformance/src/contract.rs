@@ -78,7 +78,8 @@ pub fn batch_after(base: Revision, trees: &[TreeId], mut changes: Vec<Change>) -
         changes.push(put(&layout::head_key(tree), &revision.to_be_bytes()));
     }
     let bases = trees.iter().map(|&tree| (tree, base)).collect();
-    Batch { bases, revision, commit_id: revision.into(), changes, diff: Arc::from(&b"diff"[..]) }
+    let commit_id = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
+    Batch { bases, revision, commit_id, changes, diff: Arc::from(&b"diff"[..]) }
 }
 
 /// Commits changes of tree 1 at the newest revision.

@@ -9,6 +9,7 @@ pub mod folder;
 pub mod mirror;
 pub mod model;
 pub mod mutant;
+pub mod servers;
 pub mod strict;
 pub mod subject;
 pub mod suite;

@@ -266,6 +266,23 @@ pub trait Backend: Send + Sync {
     /// `Closed` from then on until it is opened again.
     fn commit(&self, batch: Batch) -> Result<Outcome>;
 
+    /// Whether the state that this thread's write looks at is still the newest. Only a backend whose
+    /// snapshots under the write guard may be older asks; the others leave the default.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn is_newest(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Refuses what [`Backend::sync`] could not promise, before anything is committed.
+    ///
+    /// # Errors
+    /// `Unsupported`, with what stands against it and what to do.
+    fn check_sync(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns when `revision`, and all before it, survives the end of this process. A backend
     /// that has nothing between this and [`Backend::sync`] leaves the default, which syncs.
     ///
@@ -373,6 +390,14 @@ macro_rules! forward_backend {
 
             fn commit(&self, batch: Batch) -> Result<Outcome> {
                 (**self).commit(batch)
+            }
+
+            fn is_newest(&self) -> Result<bool> {
+                (**self).is_newest()
+            }
+
+            fn check_sync(&self) -> Result<()> {
+                (**self).check_sync()
             }
 
             fn flush(&self, revision: Revision) -> Result<()> {

@@ -511,9 +511,18 @@ impl Shared {
         conflicts: u32,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
+        if durability == Durability::Durable {
+            self.backend.check_sync()?;
+        }
         let guard = self.backend.write_guard(conflicts)?;
         let mut questions = Questions::new(&self.subscribers, &self.origin)?;
-        let committed = self.commit(edit, questions.as_mut());
+        let mut committed = self.commit(edit, questions.as_mut());
+        let needs_no_commit = |(_, commit): &(T, Commit)| commit.diff.is_empty();
+        let is_decided = matches!(&committed, Ok(Some(done)) if !needs_no_commit(done));
+        // What was not asked of the backend may have been decided by what was not the newest state.
+        if !is_decided && !self.backend.is_newest()? {
+            committed = Ok(None);
+        }
         drop(guard);
         let settled = match committed {
             Ok(Some((value, commit))) => self.settle(durability, value, commit).map(Some),

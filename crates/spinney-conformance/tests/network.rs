@@ -1,0 +1,202 @@
+//! What all backends of servers share, over a server in this process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use spinney::formats::{self, Fidelity, Layout};
+use spinney::network::{Network, NetworkOptions};
+use spinney::{ErrorKind, OpenOptions, Store, Transaction, Value};
+use spinney_conformance::contract::contract;
+use spinney_conformance::mirror::Mirror;
+use spinney_conformance::servers::flaky::Flaky;
+use spinney_conformance::servers::reference::Reference;
+use spinney_conformance::strict::Strict;
+use spinney_conformance::{suite, timed};
+use spinney_core::Memory;
+use spinney_core::backend::Backend;
+
+fn network(server: Reference) -> Network<Reference> {
+    Network::new(server, NetworkOptions::DEFAULT)
+}
+
+fn store(server: Reference) -> Store {
+    OpenOptions::new().over(Arc::new(network(server)), None)
+}
+
+/// So few bytes that most of what was read is forgotten at once.
+fn tiny_cache() -> NetworkOptions {
+    NetworkOptions { cache_len_max: 20_000, ..NetworkOptions::DEFAULT }
+}
+
+fn flaky(seed: u64) -> Network<Flaky<Reference>> {
+    Network::new(Flaky::new(Reference::new(), 60, seed), tiny_cache())
+}
+
+fn text(value: &Value) -> String {
+    formats::print(value, Layout::Compact, Fidelity::Refuse).expect("print")
+}
+
+#[test]
+fn the_contract_holds() {
+    timed("contract over a server", || contract(&|| Box::new(network(Reference::new()))));
+}
+
+#[test]
+fn the_suite_passes() {
+    timed("suite over a server", || suite(&|| Arc::new(network(Reference::new()))));
+}
+
+#[test]
+fn a_tiny_cache_forgets_and_is_right() {
+    let tiny = || Network::new(Reference::new(), tiny_cache());
+    timed("suite on a mirror of memory and a server with a tiny cache", || {
+        suite(&|| Arc::new(Strict::new(Mirror::new(Memory::new(), tiny()))));
+    });
+}
+
+#[test]
+fn lost_answers_are_asked_for_again() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let seeds = AtomicU64::new(seed);
+    timed("contract over a server with lost answers", || {
+        contract(&|| Box::new(flaky(seeds.fetch_add(1, Ordering::Relaxed))));
+    });
+}
+
+/// Each client adds to its own leaf and to one that all share: a lost update or one made twice shows.
+#[test]
+fn eight_clients_lose_no_update() {
+    const CLIENTS: u64 = 8;
+    const ROUNDS: u64 = 200;
+    let server = Reference::new();
+    let first = store(server.another());
+    first.write(|tx| tx.set("/t/sum", &0.into())).expect("begin");
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let server = Flaky::new(server.another(), 50, client);
+            let backend = Network::new(server, NetworkOptions::DEFAULT);
+            let store = OpenOptions::new().over(Arc::new(backend), None);
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let written = store.write(|tx| {
+                        let sum = tx.get("/t/sum")?.unwrap_or_else(|| 0.into());
+                        let sum: u64 = text(&sum).parse().expect("a number");
+                        tx.set("/t/sum", &(sum + 1).into())?;
+                        tx.set(&format!("/t/client{client}"), &round.into())
+                    });
+                    written.expect("write");
+                }
+            });
+        }
+    });
+    let sum = first.read().expect("read").get("/t/sum").expect("get");
+    assert_eq!(sum, Some((CLIENTS * ROUNDS).into()));
+}
+
+#[test]
+fn a_decision_by_an_old_state_is_made_again() {
+    let server = Reference::new();
+    let (ours, theirs) = (store(server.another()), store(server.another()));
+    ours.write(|tx| tx.set("/t/a", &1.into())).expect("write");
+    theirs.write(|tx| tx.set("/t/b", &2.into())).expect("write");
+    // This client has heard nothing of `b`.
+    let seen = ours.write(|tx| tx.get("/t/b")).expect("look");
+    assert_eq!(seen.value, Some(2.into()));
+    theirs.write(|tx| tx.set("/t/c", &3.into())).expect("write");
+    let refused = ours.write(|tx| match tx.exists("/t/c")? {
+        true => Ok(()),
+        false => Err(spinney::Error::not_found("no c")),
+    });
+    refused.expect("the second look sees it");
+}
+
+#[test]
+fn a_snapshot_is_one_state_while_others_write() {
+    let server = Reference::new();
+    let (ours, theirs) = (store(server.another()), store(server.another()));
+    ours.write(|tx| {
+        for i in 0..5_000 {
+            tx.set(&format!("/t/{i:05}"), &"before".into())?;
+        }
+        Ok(())
+    })
+    .expect("write");
+    // A client that knows nothing yet.
+    let reader = store(server.another());
+    let snapshot = reader.read().expect("read");
+    theirs
+        .write(|tx| {
+            tx.remove("/t/00001")?;
+            for i in (0..5_000).step_by(7) {
+                tx.set(&format!("/t/{i:05}"), &"after".into())?;
+            }
+            Ok(())
+        })
+        .expect("write");
+    let value = snapshot.get("/t").expect("get").expect("t");
+    let text = text(&value);
+    assert_eq!(text.matches("before").count(), 5_000);
+    assert!(!text.contains("after"));
+    drop(snapshot);
+    assert_eq!(reader.read().expect("read").get("/t/00007").expect("get"), Some("after".into()));
+}
+
+#[test]
+fn a_lease_that_ended_is_an_error_and_no_mixed_state() {
+    let server = Reference::new();
+    let (ours, theirs) = (store(server.another()), store(server.another()));
+    theirs.write(|tx| tx.set("/t/a", &1.into())).expect("write");
+    let snapshot = ours.read().expect("read");
+    theirs.write(|tx| tx.set("/t/a", &2.into())).expect("write");
+    server.end_leases();
+    let error = snapshot.get("/t/a").expect_err("the state is gone");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_eq!(ours.read().expect("read").get("/t/a").expect("get"), Some(2.into()));
+}
+
+#[test]
+fn states_that_nobody_reads_are_not_kept() {
+    let server = Reference::new();
+    let ours = store(server.another());
+    for i in 0..200 {
+        drop(ours.read().expect("read"));
+        ours.write(|tx| tx.set("/t/a", &i.into())).expect("write");
+    }
+    drop(ours.read().expect("read"));
+    drop(ours.read().expect("read"));
+    assert!(server.states_len() <= 3, "{} states", server.states_len());
+}
+
+#[test]
+fn a_wait_is_told_of_the_commit_of_another_client() {
+    let server = Reference::new();
+    let (ours, theirs) = (store(server.another()), store(server.another()));
+    let waiter = thread::spawn(move || ours.wait(0, Duration::from_secs(30)));
+    theirs.write(|tx| tx.set("/t/a", &1.into())).expect("write");
+    assert_eq!(waiter.join().expect("thread").expect("wait"), 1);
+}
+
+#[test]
+fn a_small_commit_is_one_request() {
+    let server = Reference::new();
+    let theirs = store(server.another());
+    let members = |tx: &mut Transaction<'_>| {
+        (0..5_000).try_for_each(|i| tx.set(&format!("/t/{i:05}"), &"before".into()))
+    };
+    theirs.write(members).expect("write");
+    let backend = Arc::new(network(server.another()));
+    let ours = OpenOptions::new().over(Arc::clone(&backend) as Arc<dyn Backend>, None);
+    let requests = |path: &str, value: &str| {
+        let before = backend.server().requests_len();
+        ours.write(|tx| tx.set(path, &value.into())).expect("write");
+        backend.server().requests_len() - before
+    };
+    println!("requests of a first commit: {}", requests("/t/00100", "ours"));
+    assert_eq!(requests("/t/00100", "again"), 1);
+    assert_eq!(requests("/t/00101", "a neighbour"), 1);
+    assert!(requests("/t/04000", "another page") <= 2);
+    assert_eq!(requests("/t/new", "one more"), requests("/t/newer", "one more"));
+}

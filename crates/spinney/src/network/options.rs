@@ -1,0 +1,46 @@
+//! How a client deals with a server.
+
+use std::time::Duration;
+
+use spinney_core::{Error, Result};
+
+/// How a client deals with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetworkOptions {
+    /// How long it waits for a connection or one answer (default: 5 seconds).
+    pub timeout: Duration,
+    /// How long it asks again when answers are lost, before it gives up (default: 15 seconds).
+    pub patience: Duration,
+    /// Bytes of records that it keeps (default: 64 MiB).
+    pub cache_len_max: usize,
+    /// How long the server keeps the state of a reader that does not read (default: 60 seconds).
+    pub lease: Duration,
+}
+
+impl NetworkOptions {
+    /// What holds unless something else is chosen.
+    pub const DEFAULT: NetworkOptions = NetworkOptions {
+        timeout: Duration::from_secs(5),
+        patience: Duration::from_secs(15),
+        cache_len_max: 64 << 20,
+        lease: Duration::from_secs(60),
+    };
+
+    /// # Errors
+    /// `InvalidInput` when a time is zero.
+    pub fn check(&self) -> Result<()> {
+        let times = [("timeout", self.timeout), ("patience", self.patience), ("lease", self.lease)];
+        match times.iter().find(|(_, time)| time.is_zero()) {
+            Some((name, _)) => Err(Error::invalid_input(format!(
+                "the network option `{name}` is 0; it must be a time"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Default for NetworkOptions {
+    fn default() -> NetworkOptions {
+        NetworkOptions::DEFAULT
+    }
+}

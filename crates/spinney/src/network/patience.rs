@@ -1,0 +1,88 @@
+//! Asking a server again when its answer was lost.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spinney_core::{Error, Result};
+
+use super::server::{Failure, Reply};
+
+/// The first pause; each one is twice as long, and somewhere between nothing and that.
+const PAUSE_MIN: Duration = Duration::from_millis(8);
+
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Pauses that grow, with jitter, so that clients do not come back all at once.
+pub struct Pauses {
+    until: Instant,
+    next: Duration,
+}
+
+impl Pauses {
+    /// Pauses that end after a time.
+    pub fn new(patience: Duration) -> Pauses {
+        Pauses { until: Instant::now() + patience, next: PAUSE_MIN }
+    }
+
+    /// Waits; `false` when the time is up.
+    pub fn pause(&mut self) -> bool {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        thread::sleep(self.next.mul_f64(fastrand::f64()).min(left));
+        self.next = (self.next * 2).min(PAUSE_MAX);
+        true
+    }
+}
+
+/// Why a request was given up.
+pub enum GivenUp {
+    /// Nobody knows whether it was done.
+    Unknown(Error),
+    /// See [`Failure::Expired`].
+    Expired,
+    /// It was not done.
+    Refused(Error),
+}
+
+/// Asks until there is an answer or patience ends.
+pub fn ask<T>(
+    patience: Duration,
+    mut request: impl FnMut() -> Reply<T>,
+) -> std::result::Result<T, GivenUp> {
+    let mut pauses = Pauses::new(patience);
+    loop {
+        match request() {
+            Ok(answer) => return Ok(answer),
+            Err(Failure::Refused(error)) => return Err(GivenUp::Refused(error)),
+            Err(Failure::Expired) => return Err(GivenUp::Expired),
+            Err(Failure::Lost(error)) => {
+                log::debug!("asking again: {error}");
+                if !pauses.pause() {
+                    return Err(GivenUp::Unknown(error));
+                }
+            }
+        }
+    }
+}
+
+/// As [`ask`], for what changes nothing and needs no lease.
+///
+/// # Errors
+/// The server's.
+pub fn ask_plainly<T>(patience: Duration, request: impl FnMut() -> Reply<T>) -> Result<T> {
+    ask(patience, request).map_err(|given_up| match given_up {
+        GivenUp::Unknown(error) | GivenUp::Refused(error) => error,
+        GivenUp::Expired => expired(),
+    })
+}
+
+/// A reader was slower than its lease.
+pub fn expired() -> Error {
+    Error::busy(
+        "the server does not keep this state any longer: it was not read for longer than its lease, \
+         while others wrote; read the store again, or open it with a longer lease",
+    )
+}
