@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
 use spinney_core::backend::{
     Backend, Batch, Bounds, Capabilities, Direction, Outcome, Record, Records, Revision, Snapshot,
@@ -14,13 +15,12 @@ use spinney_core::{ErrorKind, Result};
 const SECOND_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Two backends that must be indistinguishable; the first one's answers are given.
-///
-/// Snapshots and commits must not run at the same time, or the two may be seen at different
-/// revisions.
 pub struct Mirror<A, B> {
     first: A,
     second: B,
     capabilities: Capabilities,
+    /// Held by a commit, which reaches one after the other, and shared by who takes snapshots.
+    commits: RwLock<()>,
 }
 
 impl<A: Backend, B: Backend> Mirror<A, B> {
@@ -38,7 +38,7 @@ impl<A: Backend, B: Backend> Mirror<A, B> {
             push_wait: left.push_wait && right.push_wait,
             keeps_diffs: left.keeps_diffs || right.keeps_diffs,
         };
-        Mirror { first, second, capabilities }
+        Mirror { first, second, capabilities, commits: RwLock::new(()) }
     }
 }
 
@@ -59,15 +59,10 @@ impl<A: Backend, B: Backend> Backend for Mirror<A, B> {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>> {
-        let began = Instant::now();
-        loop {
-            let (first, second) = (self.first.snapshot()?, self.second.snapshot()?);
-            // A commit of another thread may have reached only one of them yet.
-            if first.revision()? == second.revision()? || began.elapsed() > SECOND_WAIT_MAX {
-                agreed(first.revision(), second.revision(), "snapshot")?;
-                return Ok(Box::new(MirrorSnapshot { first, second }));
-            }
-        }
+        let _no_commit = self.commits.read().unwrap_or_else(PoisonError::into_inner);
+        let (first, second) = (self.first.snapshot()?, self.second.snapshot()?);
+        agreed(first.revision(), second.revision(), "snapshot")?;
+        Ok(Box::new(MirrorSnapshot { first, second }))
     }
 
     fn write_guard(&self, conflicts: u32) -> Result<Box<dyn WriteGuard + '_>> {
@@ -77,6 +72,7 @@ impl<A: Backend, B: Backend> Backend for Mirror<A, B> {
     }
 
     fn commit(&self, batch: Batch) -> Result<Outcome> {
+        let _no_snapshot = self.commits.write().unwrap_or_else(PoisonError::into_inner);
         agreed(self.first.commit(batch.clone()), self.second.commit(batch), "commit")
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key};
-use crate::path::Path;
+use crate::path::{self, Path};
 use crate::varint;
 
 pub use relation::Relation;
@@ -124,27 +124,31 @@ impl Diff {
         self.ops.is_empty()
     }
 
-    /// Makes the paths begin some steps further down, below which all of them are.
-    pub fn begin_below(&mut self, steps: usize) {
-        if steps == 0 {
+    /// Keeps what is at a path of map members, above it or below it, and makes paths begin there.
+    pub fn begin_below(&mut self, base: &str) {
+        if base.is_empty() {
             return;
         }
+        let base: Vec<Step> =
+            path::segments(base).map(|key| Step::Key(Key::new(&key).encoded())).collect();
         // Operations on one container come together.
-        let mut known: Option<[Arc<[Step]>; 2]> = None;
-        for op in &mut self.ops {
-            let Some(last) = op.path.last().filter(|_| op.path.len() > steps) else {
+        let mut known: Option<Arc<[Step]>> = None;
+        let mut stripped: Option<Arc<[Step]>> = None;
+        self.ops.retain_mut(|op| {
+            let Some(last) = op.path.last().filter(|_| op.path.len() > base.len()) else {
+                let is_above = op.path.iter().zip(&base).all(|(step, key)| step == key);
                 op.path = Steps::default();
-                continue;
+                return is_above;
             };
             let whole = op.path.container();
-            let stripped = match &known {
-                Some([known, stripped]) if Arc::ptr_eq(known, whole) => Arc::clone(stripped),
-                _ => Arc::from(&whole[steps..]),
-            };
-            let path = Steps::below(&stripped, last.clone());
-            known = Some([Arc::clone(whole), stripped]);
-            op.path = path;
-        }
+            if !known.as_ref().is_some_and(|known| Arc::ptr_eq(known, whole)) {
+                stripped = whole.strip_prefix(&base[..]).map(Arc::from);
+                known = Some(Arc::clone(whole));
+            }
+            let Some(stripped) = &stripped else { return false };
+            op.path = Steps::below(stripped, last.clone());
+            true
+        });
     }
 
     /// The diff that undoes this one.
@@ -269,8 +273,13 @@ mod tests {
         assert_eq!(diff.invert().invert(), diff);
         assert_eq!(&*diff.ops[2].pointer(), "/a/300/10");
         let mut root = Diff { ops: vec![op(vec![key("a")], Some(b"x"), Some(b"y"))] };
-        root.begin_below(1);
+        root.begin_below("/a");
         assert_eq!(root.ops[0].path, Steps::default());
+        let mut below = diff.clone();
+        below.begin_below("/a");
+        assert_eq!(&*below.ops[2].pointer(), "/300/10");
+        below.begin_below("/300");
+        assert_eq!(below.ops.len(), 0);
         assert_eq!(Diff::decode(&root.encode()).expect("reads"), root);
         let encoded = diff.encode();
         for len in 0..encoded.len() {

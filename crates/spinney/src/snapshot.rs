@@ -31,13 +31,6 @@ pub struct Origin {
     pub recent: Recent,
 }
 
-impl Origin {
-    /// How many steps diffs have in front of the paths of this store.
-    pub fn base_len(&self) -> usize {
-        path::segments(&self.base_path).count()
-    }
-}
-
 /// The container in pages that the last read of a store led through, and the page of it that two
 /// reads used in turn.
 ///
@@ -142,10 +135,10 @@ impl Snapshot {
         &self,
         commits: impl Iterator<Item = Result<Logged>> + 's,
     ) -> impl Iterator<Item = Result<Logged>> + 's {
-        let steps = self.origin.base_len();
+        let origin = Arc::clone(&self.origin);
         commits.map(move |logged| {
             let mut logged = logged?;
-            logged.entry.diff.begin_below(steps);
+            logged.entry.diff.begin_below(&origin.base_path);
             Ok(logged)
         })
     }

@@ -346,11 +346,6 @@ impl Store {
         &*self.shared.backend
     }
 
-    /// How many steps diffs have in front of the paths of this store.
-    pub(crate) fn base_len(&self) -> usize {
-        self.shared.origin.base_len()
-    }
-
     /// Forgets the commits before a revision: states before it cannot be read any more, and what they
     /// alone held is reclaimed. Returns how many commits it forgot.
     ///
@@ -549,13 +544,13 @@ impl Shared {
         loop {
             let mut transaction = Transaction::begin(&*self.backend)?;
             transaction.set_scratch(&new_scratch);
-            transaction.set_base_path(self.origin.base_path.clone());
             transaction.set_time_ms(now_ms());
             transaction.set_author(&self.note.author)?;
             transaction.set_message(&self.note.message)?;
             transaction.set_revisions_max(self.revisions_max);
             #[cfg(feature = "schema")]
-            let had_schemas = self.has_schemas(&transaction)?;
+            let had_schemas = transaction.exists(schemas::TREE)?;
+            transaction.set_base_path(self.origin.base_path.clone());
             let value = edit(&mut transaction)?;
             if let Some(questions) = &mut questions {
                 questions.amend(&mut transaction)?;
@@ -563,9 +558,9 @@ impl Shared {
             // They look at the commit in this order.
             let mut reviewers: Vec<&mut dyn Review> = Vec::new();
             #[cfg(feature = "schema")]
-            let mut guard = schemas::Guard::new(&self.schemas);
+            let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path);
             #[cfg(feature = "schema")]
-            if had_schemas || self.has_schemas(&transaction)? {
+            if had_schemas || transaction.at_root(|tx| tx.exists(schemas::TREE))? {
                 reviewers.push(&mut guard);
             }
             reviewers.extend(questions.as_deref_mut().map(|asks| asks as &mut dyn Review));
@@ -579,12 +574,6 @@ impl Shared {
         }
     }
 
-    /// Whether schemas are attached to paths of the store.
-    #[cfg(feature = "schema")]
-    fn has_schemas(&self, transaction: &Transaction<'_>) -> Result<bool> {
-        Ok(self.origin.base_path.is_empty() && transaction.exists(schemas::TREE)?)
-    }
-
     /// What comes after a commit, without the guard.
     fn settle<T>(
         &self,
@@ -592,8 +581,9 @@ impl Shared {
         value: T,
         mut commit: Commit,
     ) -> Result<Committed<T>> {
-        commit.diff.begin_below(self.origin.base_len());
-        if !commit.diff.is_empty() {
+        let has_changed = !commit.diff.is_empty();
+        commit.diff.begin_below(&self.origin.base_path);
+        if has_changed {
             match durability {
                 Durability::Durable => self.backend.sync(commit.revision)?,
                 Durability::Process => self.backend.flush(commit.revision)?,

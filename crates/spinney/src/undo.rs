@@ -158,7 +158,7 @@ impl Store {
 
     /// A diff from the store's root as one from where paths of this store begin.
     fn below_base(&self, mut diff: Diff) -> Diff {
-        diff.begin_below(self.base_len());
+        diff.begin_below(self.base_path());
         diff
     }
 }

@@ -4,13 +4,22 @@
 use spinney::schemas::SchemaOptions;
 use spinney::{Error, ErrorKind, Store, Value, formats};
 use spinney_conformance::folder;
+use tempfile::TempDir;
 
 fn value(text: &str) -> Value {
     formats::parse(text).expect("JSON")
 }
 
-/// In memory, and on LMDB with a second handle that shares nothing but the files.
+/// In a JSON file, and [`in_pages`].
 fn everywhere(test: impl Fn(&Store, &Store)) {
+    let folder = folder::temporary();
+    let json = spinney::open(&json_url(&folder)).expect("a store");
+    test(&json, &json);
+    in_pages(test);
+}
+
+/// In memory, and on LMDB with a second handle that shares nothing but the files.
+fn in_pages(test: impl Fn(&Store, &Store)) {
     let memory = spinney::open("memory:").expect("a store");
     test(&memory, &memory);
     let folder = folder::temporary();
@@ -19,6 +28,10 @@ fn everywhere(test: impl Fn(&Store, &Store)) {
     test(&first, &spinney::open(&url).expect("a store"));
     let report = spinney::open(&url).and_then(|store| store.read()?.check()).expect("checks");
     assert!(report.is_sound(), "{report:?}");
+}
+
+fn json_url(folder: &TempDir) -> String {
+    format!("json:{}", folder.path().join("all.json").display())
 }
 
 fn set(store: &Store, path: &str, text: &str) -> Result<(), Error> {
@@ -139,7 +152,7 @@ fn an_older_state_that_does_not_fit_is_not_brought_back() {
 
 #[test]
 fn schemas_that_are_written_by_hand_are_judged_like_others() {
-    everywhere(|store, _| {
+    in_pages(|store, _| {
         network(store);
         let id = store.read().and_then(|snapshot| snapshot.get("/.schemas")).expect("reads");
         let Some(Value::Map(entries)) = id else { panic!("there is one") };
@@ -156,4 +169,81 @@ fn schemas_that_are_written_by_hand_are_judged_like_others() {
         store.write(|tx| tx.remove("/.schemas")).expect("all may go");
         set(store, "/net", "1").expect("no schema holds");
     });
+}
+
+#[test]
+fn a_json_file_has_its_schemas_beside_it() {
+    let folder = folder::temporary();
+    let (url, file) = (json_url(&folder), folder.path().join("all.json"));
+    let schema = value(r#"{ "type": "object", "properties": { "port": { "type": "integer" } } }"#);
+    {
+        let store = spinney::open(&url).expect("a store");
+        network(&store);
+        store.set_schema("", &schema, SchemaOptions::default()).expect("attaches");
+        set(&store, "/port", "80").expect("sets");
+        assert_eq!(store.schemas().expect("schemas").len(), 2);
+    }
+    let store = spinney::open(&url).expect("opens");
+    let schemas = store.schemas().expect("schemas");
+    let paths: Vec<&str> = schemas.iter().map(|(path, _)| &**path).collect();
+    assert_eq!(paths, ["/net", ""]);
+    let text = refusal(set(&store, "/port", "\"http\""));
+    assert!(
+        text.contains("the schema of the root ") && text.contains("`/port`: expected"),
+        "{text}"
+    );
+    // The index of what is unique and referred to was made anew.
+    refusal(set(&store, "/net/interfaces/c", r#"{ "address": 2 }"#));
+    refusal(store.write(|tx| tx.remove("/net/interfaces/a")).map(drop));
+    drop(store);
+
+    let valid = std::fs::read_to_string(&file).expect("reads");
+    std::fs::write(&file, valid.replace("80", "\"http\"")).expect("writes");
+    let error = spinney::open(&url).err().expect("the edit is refused");
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().contains("all.json"), "{error}");
+    std::fs::write(&file, valid.replace("80", "8080")).expect("writes");
+    let store = spinney::open(&url).expect("opens");
+    assert_eq!(store.read().and_then(|read| read.get("/port")).expect("gets"), Some(8080.into()));
+    store.remove_schema("").expect("removes");
+    set(&store, "/port", "\"http\"").expect("sets");
+}
+
+#[test]
+fn an_edit_that_breaks_the_schema_of_an_open_json_file_is_kept_aside() {
+    let folder = folder::temporary();
+    let (url, file) = (json_url(&folder), folder.path().join("all.json"));
+    let schema = value(r#"{ "properties": { "port": { "type": "integer" } } }"#);
+    let store = spinney::open(&url).expect("a store");
+    set(&store, "/port", "80").expect("sets");
+    store.set_schema("", &schema, SchemaOptions::default()).expect("attaches");
+    store.checkpoint().expect("prints");
+    std::fs::write(&file, "{\"port\": \"http\"}").expect("writes");
+    set(&store, "/other", "1").expect("sets");
+    store.checkpoint().expect("prints");
+    let printed = std::fs::read_to_string(&file).expect("reads");
+    assert_eq!(formats::parse(&printed).expect("JSON"), value(r#"{"port": 80, "other": 1}"#));
+    let aside = std::fs::read_dir(folder.path()).expect("a folder").filter_map(|entry| {
+        let path = entry.expect("an entry").path();
+        std::fs::read_to_string(path).ok().filter(|text| text.contains("http"))
+    });
+    assert_eq!(aside.count(), 1, "the edited file is kept");
+}
+
+#[test]
+fn commits_of_a_journal_are_made_again_under_their_schemas() {
+    let (folder, copy) = (folder::temporary(), folder::temporary());
+    let store = spinney::open(&json_url(&folder)).expect("a store");
+    network(&store);
+    set(&store, "/net/interfaces/c", r#"{ "address": 3 }"#).expect("sets");
+    // What a crash would leave.
+    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+        let entry = entry.expect("an entry");
+        if !entry.file_name().to_string_lossy().contains("lock") {
+            std::fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("copies");
+        }
+    }
+    let again = spinney::open(&json_url(&copy)).expect("opens");
+    refusal(set(&again, "/net/interfaces/d", r#"{ "address": 3 }"#));
+    set(&again, "/net/interfaces/d", r#"{ "address": 4 }"#).expect("sets");
 }

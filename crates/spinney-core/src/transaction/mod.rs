@@ -115,6 +115,14 @@ impl<'b> Transaction<'b> {
         self.base_path = base_path;
     }
 
+    /// Edits or reads with paths that begin at the store's root.
+    pub fn at_root<T>(&mut self, edit: impl FnOnce(&mut Transaction<'b>) -> T) -> T {
+        let base_path = std::mem::take(&mut self.base_path);
+        let value = edit(self);
+        self.base_path = base_path;
+        value
+    }
+
     /// A user's path as one from the store's root.
     fn below_base<'p>(&self, path: &'p str) -> Cow<'p, str> {
         match self.base_path.is_empty() {

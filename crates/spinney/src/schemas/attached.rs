@@ -8,7 +8,7 @@ use spinney_core::layout::head_key;
 use spinney_core::layout::head_revision;
 use spinney_core::value::ValueBuilder;
 use spinney_core::view::View;
-use spinney_core::{Error, Path, Result, Value};
+use spinney_core::{Error, Map, Path, Result, Value};
 use spinney_schema::{Documents, Options, Schema};
 
 use super::{TREE, check_path};
@@ -20,6 +20,13 @@ pub struct Attached {
     /// What it judges.
     pub path: Path,
     pub schema: Schema,
+}
+
+impl Attached {
+    /// Its path as users write it, whose paths begin at `base`.
+    pub fn path_below(&self, base: &str) -> &str {
+        self.path.strip_prefix(base).unwrap_or(&self.path)
+    }
 }
 
 /// The schemas that were used last.
@@ -45,15 +52,53 @@ impl Cache {
     }
 }
 
+/// The tree of schemas of a state; `None` when there is none.
+pub fn entries(view: &View<'_>) -> Result<Option<Value>> {
+    let Some(slot) = view.resolve(TREE)? else { return Ok(None) };
+    let mut builder = ValueBuilder::default();
+    view.walk(&slot, &mut builder)?;
+    Ok(builder.finish())
+}
+
+/// The tree of schemas of a state, for a file that has it beside a document: paths begin at `base`.
+pub fn carry(view: &View<'_>, base: &str) -> Result<Option<Value>> {
+    let below = |place: &str| place.strip_prefix(base).map(str::to_owned);
+    entries(view)?
+        .filter(|entries| !is_empty(entries))
+        .map(|entries| moved(entries, below))
+        .transpose()
+}
+
+/// The tree of schemas that such a file has.
+pub fn carried(schemas: Option<&Value>, base: &str) -> Result<Option<Value>> {
+    let above = |path: &str| Some([base, path].concat());
+    schemas.map(|schemas| moved(schemas.clone(), above)).transpose()
+}
+
+fn is_empty(entries: &Value) -> bool {
+    matches!(entries, Value::Map(entries) if entries.is_empty())
+}
+
+/// The entries with other paths.
+fn moved(entries: Value, path: impl Fn(&str) -> Option<String>) -> Result<Value> {
+    let Value::Map(entries) = entries else { return Err(malformed(TREE)) };
+    let mut all = Map::new();
+    for (key, entry) in entries.iter() {
+        let Value::Map(members) = entry else { return Err(malformed(TREE)) };
+        let mut members = members.clone();
+        let place = entry.pointer("/path").and_then(Value::as_str).and_then(&path);
+        members.insert("path", place.ok_or_else(|| malformed(&format!("{TREE}/{key}")))?);
+        all.insert(&key, members);
+    }
+    Ok(all.into())
+}
+
 /// Reads and compiles the schemas of a state.
 ///
 /// # Errors
 /// `InvalidInput` and `Unsupported` as compiling has them; those of reading.
 pub fn read(view: &View<'_>) -> Result<Vec<Attached>> {
-    let Some(slot) = view.resolve(TREE)? else { return Ok(Vec::new()) };
-    let mut builder = ValueBuilder::default();
-    view.walk(&slot, &mut builder)?;
-    let entries = builder.finish().expect("a walk gives one value");
+    let Some(entries) = entries(view)? else { return Ok(Vec::new()) };
     let Value::Map(entries) = &entries else { return Err(malformed(TREE)) };
     let mut attached: Vec<Attached> = Vec::new();
     let mut paths: HashMap<Path, u64> = HashMap::new();

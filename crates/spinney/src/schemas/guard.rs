@@ -17,18 +17,23 @@ use super::attached::{Attached, Cache, read};
 /// Looks at one commit.
 pub struct Guard<'c> {
     cache: &'c Cache,
+    /// Where the paths of users begin.
+    base: &'c str,
 }
 
 impl<'c> Guard<'c> {
     /// One that knows the schemas that were used last.
-    pub fn new(cache: &'c Cache) -> Guard<'c> {
-        Guard { cache }
+    pub fn new(cache: &'c Cache, base: &'c str) -> Guard<'c> {
+        Guard { cache, base }
     }
 }
 
 impl Review for Guard<'_> {
     fn review(&mut self, proposed: &Proposed<'_>, derived: &mut Vec<Derived>) -> Result<()> {
         let before = self.cache.at(&proposed.before)?;
+        if before.is_empty() && proposed.after.resolve(TREE)?.is_none() {
+            return Ok(());
+        }
         let after = match Changes::of_diff(proposed.diff, TREE)?.root() {
             None => Arc::clone(&before),
             Some(_) => Arc::new(read(&proposed.after)?),
@@ -40,7 +45,8 @@ impl Review for Guard<'_> {
         }
         for attached in after.iter() {
             let is_new = !stays(attached, &before, proposed)?;
-            judge(attached, is_new, proposed, derived)?;
+            judge(attached, is_new, proposed, derived)
+                .and_then(|report| refuse(&report, attached.path_below(self.base)))?;
         }
         Ok(())
     }
@@ -58,13 +64,13 @@ fn judge(
     is_new: bool,
     proposed: &Proposed<'_>,
     derived: &mut Vec<Derived>,
-) -> Result<()> {
+) -> Result<Report> {
     let changes = match is_new {
         true => Changes::everything(),
         false => Changes::of_diff(proposed.diff, &attached.path)?,
     };
     if changes.root().is_none() {
-        return Ok(());
+        return Ok(Report::default());
     }
     let before = if is_new { None } else { stored(&proposed.before, &attached.path)? };
     let after = stored(&proposed.after, &attached.path)?;
@@ -91,10 +97,7 @@ fn judge(
             content: record.content,
         }));
     }
-    match report.is_valid() {
-        true => Ok(()),
-        false => Err(refused(attached, &report)),
-    }
+    Ok(report)
 }
 
 fn record(snapshot: &dyn Snapshot, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -139,9 +142,12 @@ pub fn check(view: &View<'_>, path: &str) -> Result<Option<Report>> {
     Ok(Some(report))
 }
 
-fn refused(attached: &Attached, report: &Report) -> Error {
-    let path = path::Display(&attached.path);
+fn refuse(report: &Report, path: &str) -> Result<()> {
+    if report.is_valid() {
+        return Ok(());
+    }
+    let path = path::Display(path);
     // An error is one line.
     let report = report.to_string().replace('\n', "; ");
-    Error::new(ErrorKind::Invalid, format!("the schema of {path} does not allow it: {report}"))
+    Err(Error::new(ErrorKind::Invalid, format!("the schema of {path} does not allow it: {report}")))
 }

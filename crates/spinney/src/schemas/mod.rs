@@ -10,9 +10,10 @@ mod guard;
 use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
 pub use spinney_schema::{Cost, Explained, Report, Violation};
 
+use crate::Transaction;
 use crate::store::{Committed, Store};
 
-pub(crate) use attached::Cache;
+pub(crate) use attached::{Cache, carried, carry};
 pub(crate) use guard::Guard;
 
 /// The tree that holds the schemas of a store, each under its id: `path`, `schema` and, unless the
@@ -33,7 +34,7 @@ impl Store {
     /// # Errors
     /// `Invalid` listing what does not fit, when what is stored does not; `InvalidInput` for what is
     /// no schema, and `Unsupported` for what it uses and spinney does not: both say where.
-    /// `Unsupported` in a `json:` file. Those of [`Store::write`].
+    /// Those of [`Store::write`].
     ///
     /// # Complexity
     /// That of what is at the path.
@@ -43,9 +44,9 @@ impl Store {
         schema: &Value,
         options: SchemaOptions,
     ) -> Result<Committed<()>> {
-        self.can_hold_schemas()?;
-        check_path(path)?;
-        self.write(|transaction| {
+        let place = self.schema_place(path)?;
+        let path = &*place;
+        let attach = |transaction: &mut Transaction<'_>| {
             let old = entry_at(transaction.get(TREE)?.as_ref(), path);
             if let Some(old) = old {
                 transaction.remove(&old)?;
@@ -59,8 +60,9 @@ impl Store {
                 entry.insert("formats", assert_formats);
             }
             transaction.set(&format!("{TREE}/{id}"), &Value::Map(entry))
-        })
-        .map_err(|error| error.at(format_args!("schema set {}", path::Display(path))))
+        };
+        self.write(|transaction| transaction.at_root(attach))
+            .map_err(|error| error.at(format_args!("schema set {}", self.shown(path))))
     }
 
     /// Takes the schema of a path away.
@@ -68,12 +70,16 @@ impl Store {
     /// # Errors
     /// `NotFound` when there is none; those of [`Store::write`].
     pub fn remove_schema(&self, path: &str) -> Result<Committed<()>> {
-        check_path(path)?;
-        self.write(|transaction| match entry_at(transaction.get(TREE)?.as_ref(), path) {
+        let place = self.schema_place(path)?;
+        let remove = |transaction: &mut Transaction<'_>| match entry_at(
+            transaction.get(TREE)?.as_ref(),
+            &place,
+        ) {
             Some(entry) => transaction.remove(&entry).map(drop),
             None => Err(no_schema(path)),
-        })
-        .map_err(|error| error.at(format_args!("schema remove {}", path::Display(path))))
+        };
+        self.write(|transaction| transaction.at_root(remove))
+            .map_err(|error| error.at(format_args!("schema remove {}", path::Display(path))))
     }
 
     /// The paths that have a schema, with it, in the order in which they were attached.
@@ -81,10 +87,12 @@ impl Store {
     /// # Errors
     /// Those of [`Store::read`].
     pub fn schemas(&self) -> Result<Vec<(Path, Value)>> {
-        let entries = self.read()?.get(TREE)?;
+        let snapshot = self.read()?;
+        let entries = attached::entries(&snapshot.view())?;
         let Some(Value::Map(entries)) = &entries else { return Ok(Vec::new()) };
         let read = |entry: &Value| {
-            let path = Path::parse(entry.pointer("/path")?.as_str()?).ok()?;
+            let place = entry.pointer("/path")?.as_str()?;
+            let path = Path::parse(place.strip_prefix(self.base_path())?).ok()?;
             Some((path, entry.pointer("/schema")?.clone()))
         };
         Ok(entries.iter().filter_map(|(_, entry)| read(entry)).collect())
@@ -96,9 +104,9 @@ impl Store {
     /// # Errors
     /// `NotFound` when it has none; those of reading.
     pub fn check_schema(&self, path: &str) -> Result<Report> {
-        check_path(path)?;
+        let place = self.schema_place(path)?;
         let snapshot = self.read()?;
-        guard::check(&snapshot.view(), path)?.ok_or_else(|| no_schema(path))
+        guard::check(&snapshot.view(), &place)?.ok_or_else(|| no_schema(path))
     }
 
     /// What each keyword of a path's schema looks at when something changes.
@@ -106,20 +114,23 @@ impl Store {
     /// # Errors
     /// `NotFound` when it has none.
     pub fn explain_schema(&self, path: &str) -> Result<Vec<Explained>> {
-        check_path(path)?;
+        let place = self.schema_place(path)?;
         let snapshot = self.read()?;
         let attached = attached::read(&snapshot.view())?;
-        let found = attached.iter().find(|attached| *attached.path == *path);
+        let found = attached.iter().find(|attached| attached.path == place);
         found.map(|attached| attached.schema.explain()).ok_or_else(|| no_schema(path))
     }
 
-    fn can_hold_schemas(&self) -> Result<()> {
-        match self.base_path().is_empty() {
-            true => Ok(()),
-            false => Err(Error::unsupported(
-                "a `json:` file has no place for schemas; import it into a store such as `lmdb:DIR`",
-            )),
-        }
+    /// A user's path as one from the store's root, when there may be a schema.
+    fn schema_place(&self, path: &str) -> Result<Path> {
+        path::check(path)?;
+        let place = [self.base_path(), path].concat();
+        check_path(&place)?;
+        Path::parse(&place)
+    }
+
+    fn shown<'p>(&self, place: &'p str) -> path::Display<'p> {
+        path::Display(place.strip_prefix(self.base_path()).unwrap_or(place))
     }
 }
 

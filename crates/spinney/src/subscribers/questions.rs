@@ -114,7 +114,7 @@ impl Questions {
         if diff.is_empty() {
             return Ok(());
         }
-        diff.begin_below(self.origin.base_len());
+        diff.begin_below(&self.origin.base_path);
         let said = match &party {
             Party::Own(member) => {
                 let question = self.proposal(proposed, diff)?;

@@ -4,13 +4,15 @@
 use spinney_core::backend::{Backend, Revision, Snapshot};
 use spinney_core::diff::Diff;
 use spinney_core::history::Entry;
-use spinney_core::transaction::{Existing, Transaction};
+use spinney_core::transaction::{Commit, Derived, Existing, Proposed, Review, Transaction};
 use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Memory, Path, Result};
 
 use super::print::Style;
 use super::side::{Annotate, Collect, Side};
 use crate::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
+#[cfg(feature = "schema")]
+use crate::schemas;
 
 /// Where the document lies in the store below.
 #[derive(Clone, Debug)]
@@ -25,7 +27,49 @@ impl Place {
             true => formats::read(text, Dialect::Json, visitor),
             false => formats::read(text, Dialect::Json, &mut Annotate::new(visitor, side)),
         })?;
-        transaction.commit(0).map(drop)
+        self.attach(&mut transaction, side)?;
+        self.commit(transaction, 0, || Ok(())).map(drop)
+    }
+
+    /// Commits what the schemas of the document allow, after `before`.
+    ///
+    /// # Errors
+    /// `Invalid` when they do not; those of `before` and of the commit. Nothing has changed then.
+    pub fn commit(
+        &self,
+        transaction: Transaction<'_>,
+        commit_id: u128,
+        before: impl FnMut() -> Result<()>,
+    ) -> Result<Commit> {
+        #[cfg(feature = "schema")]
+        let schemas = schemas::Cache::default();
+        #[cfg(feature = "schema")]
+        let mut guard = schemas::Guard::new(&schemas, &self.0);
+        let mut then = Then(before);
+        let mut reviewers: Vec<&mut dyn Review> = Vec::new();
+        #[cfg(feature = "schema")]
+        reviewers.push(&mut guard);
+        reviewers.push(&mut then);
+        transaction.commit_reviewed(commit_id, Some(&mut reviewers))
+    }
+
+    /// Attaches the schemas that the side file has.
+    #[cfg(feature = "schema")]
+    fn attach(&self, transaction: &mut Transaction<'_>, side: &Side) -> Result<()> {
+        let Some(schemas) = schemas::carried(side.schemas.as_ref(), &self.0)? else {
+            return Ok(());
+        };
+        transaction.at_root(|transaction| transaction.set(schemas::TREE, &schemas))
+    }
+
+    #[cfg(not(feature = "schema"))]
+    fn attach(&self, _transaction: &mut Transaction<'_>, side: &Side) -> Result<()> {
+        match side.schemas {
+            None => Ok(()),
+            Some(_) => Err(Error::unsupported(
+                "the side file has schemas, and this build judges none; build it with the feature `schema`",
+            )),
+        }
     }
 
     /// Makes commits again; returns the diff of all of them together. With `same_ids` the elements of
@@ -39,7 +83,7 @@ impl Place {
                 false => transaction.apply_by_position(&diff)?,
             }
         }
-        Ok(transaction.commit(0)?.diff)
+        Ok(self.commit(transaction, 0, || Ok(()))?.diff)
     }
 
     /// Prints a state from scratch.
@@ -62,14 +106,29 @@ impl Place {
         text_len: usize,
     ) -> Result<Side> {
         let mut collect = Collect::default();
-        self.visit(&View { snapshot, key_len_max }, &mut collect)?;
-        Ok(collect.finish(text_len))
+        let view = View { snapshot, key_len_max };
+        self.visit(&view, &mut collect)?;
+        let mut side = collect.finish(text_len);
+        #[cfg(feature = "schema")]
+        {
+            side.schemas = schemas::carry(&view, &self.0)?;
+        }
+        Ok(side)
     }
 
     pub fn visit(&self, view: &View<'_>, visitor: &mut impl spinney_core::Visitor) -> Result<()> {
         let root =
             view.resolve(&self.0)?.ok_or_else(|| Error::corrupted("the document is gone"))?;
         view.walk(&root, visitor)
+    }
+}
+
+/// Something that comes last before a commit is made.
+struct Then<F>(F);
+
+impl<F: FnMut() -> Result<()>> Review for Then<F> {
+    fn review(&mut self, _: &Proposed<'_>, _: &mut Vec<Derived>) -> Result<()> {
+        (self.0)()
     }
 }
 

@@ -4,7 +4,7 @@
 use spinney_core::transaction::Transaction;
 use spinney_core::value::ValueBuilder;
 use spinney_core::view::View;
-use spinney_core::{Path, Result, Value};
+use spinney_core::{ErrorKind, Path, Result, Value};
 
 use super::document::{Place, in_file};
 use super::notes::{Content, Note};
@@ -65,15 +65,23 @@ impl Store {
         let mut transaction = Transaction::begin(self)?;
         transaction.set_base_path(self.place.0.clone());
         edits.iter().try_for_each(|(path, edit)| apply(&mut transaction, path, edit))?;
+        let content = Content { revision: known.revision + 1, ..printed.on_disk.clone() };
+        let announce = || match is_all {
+            true => self.tail().note(&Note::Announced(content.clone()), self.group.synced()),
+            false => Ok(()),
+        };
+        match self.place.commit(transaction, fastrand::u128(..), announce) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Invalid => {
+                return self.keep_aside(printed, text, error.context());
+            }
+            Err(error) => return Err(error),
+        }
         if !is_all {
-            transaction.commit(fastrand::u128(..))?;
             // Both together stand in no text yet.
             (printed.base, printed.must_print) = (None, true);
             return Ok(());
         }
-        let content = Content { revision: known.revision + 1, ..printed.on_disk.clone() };
-        self.tail().note(&Note::Announced(content.clone()), self.group.synced())?;
-        transaction.commit(fastrand::u128(..))?;
         let snapshot = self.memory.snapshot()?;
         let side = self.place.side(&*snapshot, key_len_max, text.len())?.print()?;
         let content = Content { side, ..content };

@@ -134,7 +134,7 @@ impl Store {
             (Some(base), Some(text)) => {
                 let now = View { snapshot, key_len_max };
                 let before = View { snapshot: &**base, key_len_max };
-                print_into(text, &before, &now, &self.place.0, &decoded(diffs)?)
+                print_into(text, &before, &now, &self.place.0, &decoded(diffs, &self.place.0)?)
             }
             _ => self.place.print(snapshot, key_len_max),
         }
@@ -173,6 +173,11 @@ impl Store {
     }
 }
 
-fn decoded(diffs: &[Arc<[u8]>]) -> Result<Vec<Diff>> {
-    diffs.iter().map(|entry| Ok(Entry::decode(entry)?.diff)).collect()
+fn decoded(diffs: &[Arc<[u8]>], place: &str) -> Result<Vec<Diff>> {
+    let decode = |entry: &Arc<[u8]>| {
+        let mut diff = Entry::decode(entry)?.diff;
+        diff.begin_below(place);
+        Ok(diff)
+    };
+    diffs.iter().map(decode).collect()
 }

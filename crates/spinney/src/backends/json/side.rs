@@ -1,5 +1,5 @@
-//! The side file: metadata, which strings are bytes, and ids of list elements, by path; its form is in
-//! `docs/format.md`.
+//! The side file: metadata, which strings are bytes, and ids of list elements, by path, and the schemas
+//! of the document; its form is in `docs/format.md`.
 
 use std::collections::BTreeMap;
 
@@ -32,11 +32,13 @@ pub struct Side {
     nodes: BTreeMap<String, Extra>,
     /// The ids of elements would take too much room, and are new when the file is read.
     pub lacks_ids: bool,
+    /// The schemas of the document, by their ids.
+    pub schemas: Option<Value>,
 }
 
 impl Side {
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty() && !self.lacks_ids
+        *self == Side::default()
     }
 
     /// Leaves out the ids of elements when they would be much beside a text of so many bytes.
@@ -79,6 +81,9 @@ impl Side {
         if self.lacks_ids {
             all.insert("ids", false);
         }
+        if let Some(schemas) = &self.schemas {
+            all.insert("schemas", schemas.clone());
+        }
         let mut text = formats::print(&Value::from(all), Layout::Pretty, Fidelity::Refuse)?;
         text.push('\n');
         Ok(text.into_bytes())
@@ -105,7 +110,8 @@ impl Side {
         }
         let Some(Value::Map(nodes)) = value.pointer("/nodes") else { return Err(malformed()) };
         let lacks_ids = value.pointer("/ids") == Some(&Value::Bool(false));
-        let mut side = Side { lacks_ids, ..Side::default() };
+        let schemas = value.pointer("/schemas").cloned();
+        let mut side = Side { lacks_ids, schemas, ..Side::default() };
         for (path, node) in nodes.iter() {
             let mut extra = Extra {
                 is_bytes: node.pointer("/bytes") == Some(&Value::Bool(true)),

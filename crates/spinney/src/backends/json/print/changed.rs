@@ -20,21 +20,21 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// The changes of some commits, below the first `skip` steps of their paths.
-    pub fn new(diffs: &[Diff], skip: usize) -> Changed {
+    /// The changes of some commits.
+    pub fn new(diffs: &[Diff]) -> Changed {
         let mut root = Changed::default();
         for op in diffs.iter().flat_map(|diff| &diff.ops) {
             // Metadata does not stand in the document.
             if op.what == What::Node {
-                root.mark(op, skip);
+                root.mark(op);
             }
         }
         root
     }
 
-    fn mark(&mut self, op: &Op, skip: usize) {
+    fn mark(&mut self, op: &Op) {
         let mut node = self;
-        for step in op.path.iter().skip(skip) {
+        for step in op.path.iter() {
             if node.is_whole {
                 return;
             }

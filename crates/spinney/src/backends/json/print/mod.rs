@@ -14,7 +14,7 @@ use spinney_core::diff::Diff;
 use spinney_core::node::Node;
 use spinney_core::reclaim::references;
 use spinney_core::view::{Slot, View};
-use spinney_core::{Container, Error, Key, Path, Result, path};
+use spinney_core::{Container, Error, Key, Path, Result};
 
 use crate::formats::{self, Fidelity, JsonWriter, Layout};
 use changed::{Changed, Name};
@@ -23,7 +23,7 @@ pub use style::Style;
 use style::{Gaps, indent_at};
 
 /// The text of the state `now` of the document at a path, from that of the state `before`, behind
-/// which the commits with these diffs came.
+/// which the commits with these diffs, from there on, came.
 ///
 /// # Errors
 /// Those of reading; `Corrupted` when the text is not that of `before`.
@@ -41,7 +41,7 @@ pub fn print_into(
     };
     let style = Style::of(text, &root, &top);
     let mut printer = Printer { text, style, before, now, edits: Vec::new(), work: Vec::new() };
-    let changed = Changed::new(diffs, path::segments(place).count());
+    let changed = Changed::new(diffs);
     let slot = |view: &View<'_>| view.resolve(place)?.ok_or_else(unlike).map(|slot| own(&slot));
     let (old, new) = (slot(before)?, slot(now)?);
     match changed.is_whole {
