@@ -26,7 +26,6 @@ mod document;
 mod files;
 mod ids;
 mod keeper;
-mod lock;
 mod merge;
 mod notes;
 mod print;
@@ -39,12 +38,16 @@ mod tail;
 mod tests;
 
 use files::Files;
-use lock::WriterLock;
 pub use recover::Take;
 use store::{Store, absent};
 
+use super::writer_lock::{Refused, WriterLock};
+
 /// The path of the document in the store that a `json:` URL opens: paths of users begin there.
 pub const DOCUMENT: &str = "/document";
+
+/// The lock of the process that writes, behind the name of the document.
+const LOCK: &str = "lock";
 
 /// How to open a file.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +90,18 @@ impl Drop for Shared {
     }
 }
 
+/// The right to write a document.
+fn acquire(files: &Files) -> Result<WriterLock> {
+    let path = files.path(LOCK);
+    WriterLock::acquire(path.clone()).map_err(|refused| match refused {
+        Refused::Failed(error) => files.may_not(error, "cannot lock", &path),
+        Refused::Held { holder } => Error::busy(format!(
+            "`{}` is open for writing in {holder}; close it there, or open it read-only",
+            files.file.display()
+        )),
+    })
+}
+
 /// The files that this process has open to write, by canonical path.
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Shared>>>> = LazyLock::new(Mutex::default);
 
@@ -114,7 +129,7 @@ impl Json {
             let shared = Arc::new(Shared { store, _lock: None });
             return Ok(Arc::new(Json { shared, read_only }));
         }
-        let lock = WriterLock::acquire(&files)?;
+        let lock = acquire(&files)?;
         let key = files.file.clone();
         let store = Store::open(files, options.base_path, options.take)?;
         store.keeper.start(&store);

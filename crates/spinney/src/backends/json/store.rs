@@ -12,10 +12,10 @@ use spinney_core::backend::{
 };
 use spinney_core::{Error, Memory, Path, Result};
 
+use super::LOCK;
 use super::document::Place;
 use super::files::Files;
 use super::keeper::Keeper;
-use super::lock::LOCK;
 use super::notes::{Content, Note};
 use super::recover::{Opened, Take, recover};
 use super::tail::Tail;

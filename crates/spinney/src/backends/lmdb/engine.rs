@@ -16,17 +16,14 @@ use heed::{
     CommitOrAbort, CompactionOption, Database, Env, EnvFlags, EnvOpenOptions, MdbError, PutFlags,
     RoTxn, RwTxn, WithoutTls,
 };
-use spinney_core::backend::{
-    Bounds, Change, Direction, Record, Records, Revision, Snapshot, is_empty_range,
-};
+use spinney_core::backend::{Bounds, Change, Direction, Record, Records, Revision, Snapshot};
 use spinney_core::layout;
 use spinney_core::overlay::Overlay;
 use spinney_core::{Error, Result};
 
-use twox_hash::XxHash3_64;
-
 use super::length::Pages;
 use super::readers::{self, Pinned};
+use crate::backends::staged::checkpoint::{self, CHECKPOINT_KEY};
 use crate::journal::Checkpointed;
 use crate::os_error::{io_error, os_error};
 
@@ -41,12 +38,6 @@ const MAP_LEN_MAX: u64 = 1 << 40;
 
 /// Below this reservation the store does not open.
 const MAP_LEN_MIN: u64 = 1 << 30;
-
-/// The adapter's own key, before all others: up to where the journal is in the file.
-pub const CHECKPOINT_KEY: &[u8] = &[0];
-
-/// Bytes of its record.
-const CHECKPOINT_LEN: usize = 24;
 
 /// Bytes of the longest key that LMDB keeps.
 pub const KEY_LEN_MAX: usize = 511;
@@ -199,7 +190,7 @@ impl Engine {
         let mut writer =
             Writer { txn, records: self.records, last_key: last_key.unwrap_or_default() };
         writer.apply(staged, changes).map_err(before)?;
-        writer.put(CHECKPOINT_KEY, &encode_checkpoint(upto)).map_err(before)?;
+        writer.put(CHECKPOINT_KEY, &checkpoint::encode(upto)).map_err(before)?;
         writer.txn.commit().map_err(|error| WriteError {
             error: self.error("cannot commit to", error),
             in_commit: true,
@@ -366,7 +357,7 @@ impl Writer<'_> {
     }
 
     fn delete_range(&mut self, from: &[u8], to: &[u8]) -> heed::Result<()> {
-        match engine_bounds((Bound::Included(from), Bound::Excluded(to))) {
+        match checkpoint::beyond((Bound::Included(from), Bound::Excluded(to))) {
             Some(bounds) => self.records.delete_range(&mut self.txn, &bounds).map(drop),
             None => Ok(()),
         }
@@ -428,7 +419,9 @@ impl<O: Owner> Snapshot for EngineSnapshot<O> {
     }
 
     fn range<'s>(&'s self, bounds: Bounds<'_>, direction: Direction) -> Result<Records<'s>> {
-        let Some(bounds) = engine_bounds(bounds) else { return Ok(Box::new(std::iter::empty())) };
+        let Some(bounds) = checkpoint::beyond(bounds) else {
+            return Ok(Box::new(std::iter::empty()));
+        };
         self.refuse_when_too_old()?;
         Ok(match direction {
             Direction::Forward => {
@@ -460,43 +453,12 @@ fn borrowed<'s>((key, value): (&'s [u8], &'s [u8])) -> Record<'s> {
     (Cow::Borrowed(key), Cow::Borrowed(value))
 }
 
-/// The bounds without the adapter's own key and the empty one, which LMDB refuses; `None` when
-/// nothing can lie between them.
-fn engine_bounds(bounds: Bounds<'_>) -> Option<Bounds<'_>> {
-    let lower = match bounds.0 {
-        Bound::Included(lower) | Bound::Excluded(lower) if lower > CHECKPOINT_KEY => bounds.0,
-        _ => Bound::Excluded(CHECKPOINT_KEY),
-    };
-    (!is_empty_range((lower, bounds.1))).then_some((lower, bounds.1))
-}
-
-/// The checkpoint's record: generation, checksum, and a checksum of both.
-fn encode_checkpoint(checkpointed: Checkpointed) -> [u8; CHECKPOINT_LEN] {
-    let mut record = [0; CHECKPOINT_LEN];
-    record[..8].copy_from_slice(&checkpointed.generation.to_le_bytes());
-    record[8..16].copy_from_slice(&checkpointed.checksum.to_le_bytes());
-    let seal = XxHash3_64::oneshot(&record[..16]);
-    record[16..].copy_from_slice(&seal.to_le_bytes());
-    record
-}
-
 fn stored_checkpoint(
     records: Database<'static, Bytes, Bytes>,
     txn: &RoTxn<'_>,
 ) -> Result<Checkpointed> {
-    let Some(record) = records.get(txn, CHECKPOINT_KEY).map_err(read_error)? else {
-        return Ok(Checkpointed::default());
-    };
-    let number = |at: usize| {
-        let bytes = record.get(at..at + 8)?.try_into().ok()?;
-        Some(u64::from_le_bytes(bytes))
-    };
-    let checkpointed = number(0).zip(number(8));
-    let checkpointed =
-        checkpointed.map(|(generation, checksum)| Checkpointed { generation, checksum });
-    checkpointed
-        .filter(|checkpointed| encode_checkpoint(*checkpointed) == *record)
-        .ok_or_else(|| Error::corrupted("the checkpoint's record is damaged; restore a backup"))
+    let record = records.get(txn, CHECKPOINT_KEY).map_err(read_error)?;
+    record.map_or(Ok(Checkpointed::default()), checkpoint::decode)
 }
 
 #[cold]

@@ -19,14 +19,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use spinney_core::backend::{
-    Backend, Batch, Capabilities, Change, Outcome, Revision, Snapshot, WriteGuard,
+    Backend, Batch, Capabilities, Outcome, Revision, Snapshot, WriteGuard,
 };
 use spinney_core::{Error, Result};
 
-mod changes;
 mod directory;
 mod engine;
-mod flusher;
 #[cfg(test)]
 mod killed;
 mod length;
@@ -39,11 +37,13 @@ mod staging;
 mod tail;
 mod turnstile;
 
+use directory::Directory;
 pub use directory::Options;
-use directory::{Directory, sync_dir, sync_parent};
-use engine::{Access, CHECKPOINT_KEY, Engine};
+use engine::{Access, Engine};
 use staging::Store;
 
+use crate::backends::staged::checkpoint;
+use crate::backends::staged::marker::{sync_dir, sync_parent};
 use crate::journal::{self, Segments, Sizes};
 use crate::os_error::io_error;
 
@@ -163,15 +163,6 @@ impl Drop for Lmdb {
     }
 }
 
-/// The contract's keys are longer; it would be lost among the adapter's own.
-fn refuse_own_key(batch: &Batch) -> Result<()> {
-    let is_own = |change: &Change| matches!(change, Change::Put(key, _) | Change::Delete(key) if **key == *CHECKPOINT_KEY);
-    match batch.changes.iter().any(is_own) {
-        true => Err(Error::invalid_input("commit: the key `00` is the backend's own")),
-        false => Ok(()),
-    }
-}
-
 impl Backend for Lmdb {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -189,7 +180,7 @@ impl Backend for Lmdb {
     fn commit(&self, batch: Batch) -> Result<Outcome> {
         self.refuse_if_read_only()?;
         batch.check_limits(&self.capabilities)?;
-        refuse_own_key(&batch)?;
+        checkpoint::refuse(&batch)?;
         self.store.commit(batch)
     }
 

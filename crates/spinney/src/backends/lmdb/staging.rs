@@ -22,19 +22,13 @@ use spinney_core::{Error, Result};
 
 use super::directory::Directory;
 use super::engine::{Access, DATA_FILE, Engine, EngineSnapshot, Owner};
-use super::flusher::Flusher;
 use super::readers::Reader;
 use super::shared::{Joined, Shared};
 use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
+use crate::backends::staged::{Flusher, JOURNALED_BATCH_RECORDS_MAX, Keep, UNWRITTEN_LEN_MAX};
 use crate::journal::{self, Checkpointed, Failure, Followed, Group, Journal, Segments};
 use crate::store_limits::Limits;
-
-/// Batches of more point changes, after ranges are expanded, are written without being journaled.
-const JOURNALED_BATCH_RECORDS_MAX: usize = 50_000;
-
-/// With more bytes unwritten a commit writes them before it answers.
-const UNWRITTEN_LEN_MAX: usize = 1 << 20;
 
 /// One open store, shared by its handles and snapshots.
 pub struct Store {
@@ -527,6 +521,24 @@ impl Store {
             }
             self.segments.remove()
         })
+    }
+}
+
+impl Keep for Store {
+    fn write(&self) -> Result<()> {
+        Store::write(self)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Store::flush(self)
+    }
+
+    fn fold_full(&self) -> Result<()> {
+        self.fold_frozen()
+    }
+
+    fn rest(self: &Arc<Self>) -> Result<()> {
+        self.checkpoint()
     }
 }
 

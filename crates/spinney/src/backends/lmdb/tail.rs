@@ -1,131 +1,30 @@
-//! What the engine lacks: the journal as far as this process has read or written it, and its
-//! records as an overlay.
-//!
-//! The overlay is a superset of what the engine lacks, and where both have a key the overlay's is the
-//! same or newer. It must not know locks, files or when to sync.
+//! What the engine lacks, and since when this process knows it.
 
-use std::mem;
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 
-use spinney_core::backend::{RecordKey, Revision};
-use spinney_core::byte_diff;
-use spinney_core::overlay::{Overlay, Staged};
 use spinney_core::{Error, Result};
 
-use super::changes::{self, Due, Encoded};
 use super::engine::{EngineSnapshot, Owner};
 use super::shared::Shared;
 use super::turnstile::Hold;
-use crate::journal::{Checkpointed, Ends, Entry, Event, Followed, Journal, Position};
+use crate::backends::staged;
+use crate::journal::{Journal, Position};
 
 /// The tail, under the store's lock.
 pub struct Tail {
-    pub journal: Journal,
-    layers: Layers,
-    /// The newest checkpoint that was seen, and the engine's transaction that it was seen in.
-    checkpointed: Checkpointed,
+    staged: staged::Tail,
+    /// The engine's transaction that the newest checkpoint was seen in.
     transaction: usize,
-    ends: Ends,
-    /// The newest revision that was committed or read here.
-    pub revision: Revision,
-    unwritten: Unwritten,
-    /// Counts the states that this process has seen.
-    version: u64,
     /// Since which taking of the writer's lock the engine is known to show what it has.
     pub settled: u64,
     /// The writer's lock, while anything is unwritten.
     pub hold: Option<Hold>,
-    body: Vec<u8>,
-}
-
-/// Commits that are visible here and not in the journal. They will share a record, in which only
-/// the last value of a key stands.
-#[derive(Default)]
-struct Unwritten {
-    changes: Vec<Due>,
-    /// Bytes of the changes, at most.
-    len: usize,
-    commits: usize,
-    first: Revision,
-    last: Revision,
-    last_id: u128,
-}
-
-/// The overlay, and apart from it the generation that a checkpoint is to take over.
-#[derive(Default)]
-struct Layers {
-    overlay: Overlay,
-    frozen: Option<Frozen>,
-}
-
-struct Frozen {
-    upto: Checkpointed,
-    overlay: Overlay,
-    /// What was staged since.
-    since: Overlay,
 }
 
 impl Tail {
     pub fn new(journal: Journal) -> Tail {
-        Tail {
-            journal,
-            layers: Layers::default(),
-            checkpointed: Checkpointed::default(),
-            transaction: usize::MAX,
-            ends: Ends::default(),
-            revision: 0,
-            unwritten: Unwritten::default(),
-            version: 0,
-            settled: 0,
-            hold: None,
-            body: Vec::new(),
-        }
-    }
-
-    /// Everything staged.
-    pub fn overlay(&self) -> &Overlay {
-        &self.layers.overlay
-    }
-
-    /// Names what the overlay and the engine's last seen state are together.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// The generation that waits for its checkpoint.
-    pub fn frozen(&self) -> Option<(Checkpointed, Overlay)> {
-        self.layers.frozen.as_ref().map(|frozen| (frozen.upto, frozen.overlay.clone()))
-    }
-
-    /// Whether the engine has everything.
-    pub fn is_empty(&self) -> bool {
-        self.journal.end().offset == 0
-            && self.layers.frozen.is_none()
-            && self.unwritten.commits == 0
-    }
-
-    /// Reads the journal after a crash, when nobody else has the store open.
-    pub fn recover(&mut self, checkpointed: Checkpointed) -> Result<()> {
-        self.checkpointed = checkpointed;
-        let Tail { journal, layers, revision, .. } = self;
-        journal.recover(checkpointed, &mut |event| layers.take(event, checkpointed, revision))?;
-        self.ends.read(0, self.journal.end());
-        Ok(())
-    }
-
-    /// Reads what other processes have published since. What is gone has been checkpointed, which
-    /// [`Tail::is_behind`] will tell.
-    pub fn catch_up(&mut self, published: Position) -> Result<Followed> {
-        if published <= self.journal.written() {
-            return Ok(Followed::Reached);
-        }
-        self.version += 1;
-        let first = self.revision + 1;
-        let Tail { journal, layers, checkpointed, revision, .. } = self;
-        let mut take = |event: Event<'_>| layers.take(event, *checkpointed, revision);
-        let followed = journal.follow(published, &mut take)?;
-        self.ends.read(first, self.journal.end());
-        Ok(followed)
+        let staged = staged::Tail::new(journal);
+        Tail { staged, transaction: usize::MAX, settled: 0, hold: None }
     }
 
     /// Compares with a state of the engine; whether the journal must be read on before the overlay
@@ -135,118 +34,23 @@ impl Tail {
             return Ok(false);
         }
         let checkpointed = engine.checkpoint()?;
-        self.version += 1;
         self.transaction = engine.transaction();
-        self.checkpointed = checkpointed;
-        if checkpointed.generation < self.journal.end().generation {
-            self.layers.checkpoint(checkpointed);
-            return Ok(false);
-        }
-        self.restart(checkpointed);
-        Ok(true)
-    }
-
-    /// Goes to the beginning of what a checkpoint lacks.
-    pub fn restart(&mut self, checkpointed: Checkpointed) {
-        self.version += 1;
-        self.checkpointed = checkpointed;
-        self.journal.restart(checkpointed);
-        self.layers = Layers::default();
-        self.unwritten = Unwritten::default();
-        self.ends.clear();
+        Ok(self.staged.learn(checkpointed))
     }
 
     /// Forgets what is not published, and what was read, so that it is read again.
     pub fn reset(&mut self) {
-        self.restart(self.checkpointed);
+        self.staged.reset();
         self.hold = None;
     }
 
-    /// Stages a commit, for which there is room in the journal then. `engine_lacks` tells whether a key
-    /// is not in the engine's newest state.
-    pub fn stage(
-        &mut self,
-        revision: Revision,
-        commit_id: u128,
-        changes: Vec<(RecordKey, Staged)>,
-        engine_lacks: impl Fn(&[u8]) -> bool,
-    ) -> Result<()> {
-        let len = self.unwritten.len + changes::encoded_len(&changes);
-        self.journal.reserve(len)?;
-        self.version += 1;
-        let unwritten = &mut self.unwritten;
-        unwritten.changes.extend(changes.into_iter().map(|(key, staged)| {
-            let base = self.layers.stage(key.clone(), staged.clone(), &engine_lacks);
-            Due { key, staged, base }
-        }));
-        if unwritten.commits == 0 {
-            unwritten.first = revision;
-        }
-        (unwritten.len, unwritten.last, unwritten.last_id) = (len, revision, commit_id);
-        unwritten.commits += 1;
-        self.revision = revision;
-        Ok(())
-    }
-
-    /// Bytes of the commits that are not in the journal.
-    pub fn unwritten_len(&self) -> usize {
-        self.unwritten.len
-    }
-
-    /// Whether a revision is not in the journal.
-    pub fn lacks(&self, revision: Revision) -> bool {
-        self.unwritten.commits > 0 && self.unwritten.first <= revision
-    }
-
-    /// Begins the next generation. The one before the present one must be in the checkpoint.
-    pub fn start(&mut self) -> Result<()> {
-        let upto = self.journal.checkpoint();
-        self.journal.start(&[])?;
-        self.layers.freeze(upto);
-        Ok(())
-    }
-
-    /// Drops what a checkpoint has.
-    pub fn checkpoint(&mut self, upto: Checkpointed) {
-        self.layers.checkpoint(upto);
-    }
-
-    /// Hands the commits that are not in the journal to the system, as one record, and tells the
-    /// other processes; `synced` is a position known to be synced.
+    /// Hands the commits that are not in the journal to the system, and tells the other processes;
+    /// `synced` is a position known to be synced.
     pub fn write(&mut self, shared: &Shared, synced: Position) -> Result<()> {
-        let unwritten = &mut self.unwritten;
-        if unwritten.commits == 0 {
-            return Ok(());
+        if self.staged.write(synced)? {
+            shared.publish(self.journal.end());
         }
-        if unwritten.commits > 1 {
-            changes::dedup(&mut unwritten.changes);
-        }
-        self.body.clear();
-        changes::encode(&unwritten.changes, &mut self.body);
-        let entry =
-            Entry { revision: unwritten.last, commit_id: unwritten.last_id, body: &self.body };
-        self.journal.append(&entry, synced)?;
-        self.journal.write()?;
-        self.ends.push(unwritten.first, self.journal.end(), synced);
-        unwritten.changes.clear();
-        (unwritten.len, unwritten.commits) = (0, 0);
-        shared.publish(self.journal.end());
         Ok(())
-    }
-
-    /// Up to where the journal must be durable so that a revision is; `None` when it is.
-    pub fn end_of(&self, revision: Revision) -> Option<Position> {
-        let end = self.ends.end_of(revision)?;
-        (end.generation > self.checkpointed.generation).then_some(end)
-    }
-
-    /// The first revision that is not known to be durable.
-    pub fn first_behind(&self, synced: Position) -> Revision {
-        match self.ends.first_behind(synced) {
-            Some(revision) => revision,
-            None if self.unwritten.commits > 0 => self.unwritten.first,
-            None => Revision::MAX,
-        }
     }
 
     /// The error for published records that are neither in the journal nor in the engine.
@@ -262,79 +66,16 @@ impl Tail {
     }
 }
 
-impl Layers {
-    /// Stages a change and returns the value that the present generation had for the key.
-    ///
-    /// Nothing needs to hide what neither the engine has nor a checkpoint is about to bring there: most
-    /// of what comes and goes between two of them leaves no trace here.
-    fn stage(
-        &mut self,
-        key: RecordKey,
-        staged: Staged,
-        engine_lacks: impl Fn(&[u8]) -> bool,
-    ) -> Option<Arc<[u8]>> {
-        match &mut self.frozen {
-            None if staged.is_none() && engine_lacks(&key) => self.overlay.forget(&key)?,
-            None => self.overlay.stage(key, staged)?,
-            Some(frozen) => {
-                self.overlay.stage(key.clone(), staged.clone());
-                frozen.since.stage(key, staged)?
-            }
-        }
-    }
+impl Deref for Tail {
+    type Target = staged::Tail;
 
-    /// The value that the present generation has for a key.
-    fn present(&self, key: &[u8]) -> Option<&[u8]> {
-        let present = self.frozen.as_ref().map_or(&self.overlay, |frozen| &frozen.since);
-        present.staged(key)?.as_deref()
+    fn deref(&self) -> &staged::Tail {
+        &self.staged
     }
+}
 
-    fn take(
-        &mut self,
-        event: Event<'_>,
-        checkpointed: Checkpointed,
-        revision: &mut Revision,
-    ) -> Result<()> {
-        match event {
-            Event::Start { before, .. } if before.generation <= checkpointed.generation => Ok(()),
-            Event::Start { before, .. } => {
-                self.freeze(before);
-                Ok(())
-            }
-            Event::Entry(entry) => {
-                *revision = entry.revision;
-                changes::decode(entry.body, |key, encoded| {
-                    let staged = match encoded {
-                        Encoded::Absent => None,
-                        Encoded::Whole(value) => Some(value.into()),
-                        Encoded::Patch(patch) => {
-                            let value =
-                                self.present(key).and_then(|base| byte_diff::apply(base, patch));
-                            Some(value.ok_or_else(changes::damaged)?.into())
-                        }
-                    };
-                    self.stage(key.into(), staged, |_| false);
-                    Ok(())
-                })
-            }
-        }
-    }
-
-    /// Sets everything staged apart for a checkpoint; a generation begins only when the one before
-    /// the last is in one.
-    fn freeze(&mut self, upto: Checkpointed) {
-        if let Some(frozen) = self.frozen.take() {
-            self.overlay = frozen.since;
-        }
-        let overlay = self.overlay.clone();
-        self.frozen = Some(Frozen { upto, overlay, since: Overlay::default() });
-    }
-
-    fn checkpoint(&mut self, upto: Checkpointed) {
-        if let Some(frozen) =
-            self.frozen.take_if(|frozen| frozen.upto.generation <= upto.generation)
-        {
-            drop(mem::replace(&mut self.overlay, frozen.since));
-        }
+impl DerefMut for Tail {
+    fn deref_mut(&mut self) -> &mut staged::Tail {
+        &mut self.staged
     }
 }

@@ -6,8 +6,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::staging::Store;
+use spinney_core::Result;
+
 use crate::store_limits::Limits;
+
+/// What the thread does.
+pub trait Keep: Send + Sync + 'static {
+    /// Hands what is staged to the system.
+    fn write(&self) -> Result<()>;
+
+    /// Makes what is staged durable.
+    fn flush(&self) -> Result<()>;
+
+    /// Folds the generation that waits for it.
+    fn fold_full(&self) -> Result<()>;
+
+    /// Is called when nobody has committed for a while; what was committed last is written and may not
+    /// be synced.
+    fn rest(self: &Arc<Self>) -> Result<()>;
+}
 
 pub struct Flusher {
     limits: Limits,
@@ -25,7 +42,7 @@ enum State {
     Due,
     /// A generation waits for its checkpoint.
     Full,
-    /// Commits have been written, and may be folded when no more come.
+    /// Commits have been written; it may rest when no more come.
     Written,
     Stopped,
 }
@@ -41,7 +58,7 @@ impl Flusher {
     }
 
     /// There is a commit to write.
-    pub fn wake(self: &Arc<Self>, store: &Arc<Store>) {
+    pub fn wake<S: Keep>(self: &Arc<Self>, store: &Arc<S>) {
         if matches!(*self.state(), State::Idle | State::Written) {
             self.set(State::Due);
             self.start(store);
@@ -49,7 +66,7 @@ impl Flusher {
     }
 
     /// There is a generation to fold.
-    pub fn wake_full(self: &Arc<Self>, store: &Arc<Store>) {
+    pub fn wake_full<S: Keep>(self: &Arc<Self>, store: &Arc<S>) {
         self.set(State::Full);
         self.start(store);
     }
@@ -58,7 +75,7 @@ impl Flusher {
         self.set(State::Stopped);
     }
 
-    fn start(self: &Arc<Self>, store: &Arc<Store>) {
+    fn start<S: Keep>(self: &Arc<Self>, store: &Arc<S>) {
         self.start.get_or_init(|| {
             let (flusher, store) = (Arc::clone(self), Arc::downgrade(store));
             let thread = thread::Builder::new().name("spinney-flush".into());
@@ -68,7 +85,7 @@ impl Flusher {
         });
     }
 
-    fn run(&self, store: &Weak<Store>) {
+    fn run<S: Keep>(&self, store: &Weak<S>) {
         let mut synced = Instant::now();
         loop {
             let state = self.next();
@@ -83,8 +100,8 @@ impl Flusher {
                     synced = Instant::now();
                     store.flush()
                 }
-                State::Full => store.fold_frozen(),
-                _ => store.checkpoint(),
+                State::Full => store.fold_full(),
+                _ => store.rest(),
             };
         }
     }

@@ -1,4 +1,4 @@
-//! The right to write a document: one process has it.
+//! The right to write a store: one process has it.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -7,33 +7,33 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spinney_core::{Error, Result};
-
-use super::files::Files;
-
-/// Behind the name of the document.
-pub const LOCK: &str = "lock";
-
 /// How long opening waits for a store that this process is just closing.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
 
-/// The right to write the document, until it is dropped or the process ends.
+/// The right to write a store, until it is dropped or the process ends.
 pub struct WriterLock {
     path: PathBuf,
     /// Holds the system's lock.
     _file: File,
 }
 
+/// Why the right cannot be had.
+pub enum Refused {
+    /// Another process has it.
+    Held {
+        /// It, as far as it is known.
+        holder: String,
+    },
+    /// The lock file cannot be made or locked.
+    Failed(io::Error),
+}
+
 impl WriterLock {
-    /// # Errors
-    /// `Busy`, naming the process that has it.
-    pub fn acquire(files: &Files) -> Result<WriterLock> {
-        let path = files.path(LOCK);
+    /// Takes the right that the file at `path` stands for; waits while this process gives it back.
+    pub fn acquire(path: PathBuf) -> Result<WriterLock, Refused> {
         let deadline = Instant::now() + CLOSING_MAX;
         loop {
-            let taken =
-                take_lock(&path).map_err(|error| files.may_not(error, "cannot lock", &path))?;
-            let holder = match taken {
+            let holder = match take_lock(&path).map_err(Refused::Failed)? {
                 Taken::Lock(file) => return Ok(WriterLock { path, _file: file }),
                 Taken::Again => continue,
                 Taken::Held(holder) => holder,
@@ -42,15 +42,11 @@ impl WriterLock {
                 thread::sleep(Duration::from_millis(2));
                 continue;
             }
-            let holder = if holder.is_empty() {
-                "another process".into()
-            } else {
-                format!("process {holder}")
+            let holder = match &*holder {
+                "" => "another process".into(),
+                holder => format!("process {holder}"),
             };
-            return Err(Error::busy(format!(
-                "`{}` is open for writing in {holder}; close it there, or open it read-only",
-                files.file.display()
-            )));
+            return Err(Refused::Held { holder });
         }
     }
 }
