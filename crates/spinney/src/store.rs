@@ -98,7 +98,7 @@ impl OpenOptions {
         self
     }
 
-    /// How much waits in the journal of a store in LMDB, and for how long (default:
+    /// How much waits in the journal of a store in LMDB or fjall, and for how long (default:
     /// [`Limits::DEFAULT`]).
     pub fn limits(mut self, limits: Limits) -> OpenOptions {
         self.limits = limits;
@@ -132,7 +132,8 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a store: `lmdb:DIR`, `json:FILE`, `memory:`, or just a directory, which is LMDB.
+    /// Opens a store: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`, or just a directory, which is
+    /// LMDB.
     ///
     /// A `json:` file is one tree, and paths begin at its root, whatever that is.
     ///
@@ -154,8 +155,10 @@ impl OpenOptions {
             ))),
             "lmdb" => self.open_lmdb(Path::new(rest)),
             "json" => self.open_json(Path::new(rest)),
+            "fjall" => self.open_fjall(Path::new(rest)),
             _ => Err(Error::invalid_input(format!(
-                "`{url}`: unknown kind of store `{scheme}`; write `lmdb:DIR`, `json:FILE` or `memory:`"
+                "`{url}`: unknown kind of store `{scheme}`; write `lmdb:DIR`, `fjall:DIR`, `json:FILE` \
+                 or `memory:`"
             ))),
         }
     }
@@ -179,6 +182,26 @@ impl OpenOptions {
     #[cfg(not(feature = "lmdb"))]
     fn open_lmdb(&self, _dir: &Path) -> Result<Store> {
         Err(Error::unsupported("this build has no LMDB; build it with the feature `lmdb`"))
+    }
+
+    #[cfg(feature = "fjall")]
+    fn open_fjall(&self, dir: &Path) -> Result<Store> {
+        use crate::backends::fjall::{Fjall, Options};
+        if dir.as_os_str().is_empty() {
+            return Err(Error::invalid_input("`fjall:` needs a directory; write `fjall:DIR`"));
+        }
+        let options = Options {
+            create: self.create && !self.read_only,
+            read_only: self.read_only,
+            limits: self.limits,
+            ..Options::EXISTING
+        };
+        Ok(self.over(Fjall::open(dir, options)?, Some(dir.to_owned())))
+    }
+
+    #[cfg(not(feature = "fjall"))]
+    fn open_fjall(&self, _dir: &Path) -> Result<Store> {
+        Err(Error::unsupported("this build has no fjall; build it with the feature `fjall`"))
     }
 
     #[cfg(feature = "json")]
@@ -240,8 +263,8 @@ fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte == b'+'
 }
 
-/// Opens a store, making it when it does not exist: `lmdb:DIR`, `json:FILE`, `memory:`, or just a
-/// directory, which is LMDB.
+/// Opens a store, making it when it does not exist: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`,
+/// or just a directory, which is LMDB.
 ///
 /// # Errors
 /// As [`OpenOptions::open`].

@@ -1,6 +1,12 @@
 //! The backends, one module and one feature each.
 
+#[cfg(feature = "fjall")]
+pub mod fjall;
 #[cfg(feature = "json")]
 pub mod json;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
+#[cfg(any(feature = "fjall", feature = "lmdb"))]
+mod staged;
+#[cfg(any(feature = "fjall", feature = "json"))]
+mod writer_lock;
