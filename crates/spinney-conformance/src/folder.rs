@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use spinney::Limits;
+use spinney::backends::fjall::{self, Fjall};
 use spinney::backends::json::{self, Json};
 use spinney::backends::lmdb::{self, Lmdb};
 use tempfile::TempDir;
@@ -30,6 +32,29 @@ impl Stores {
     /// When it cannot be made.
     pub fn lmdb(&self) -> Arc<Lmdb> {
         Lmdb::open(&self.path("store"), lmdb::Options::CREATE).expect("a new store")
+    }
+
+    /// A new fjall store.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn fjall(&self) -> Arc<Fjall> {
+        Fjall::open(&self.path("store"), fjall::Options::CREATE).expect("a new store")
+    }
+
+    /// A new fjall store that folds all but the smallest commits at once, so that what is read comes
+    /// from tables that are merged meanwhile.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn folding_fjall(&self) -> Arc<Fjall> {
+        let limits = Limits {
+            journaled_len_max_bytes: 600,
+            generation_len_bytes: 64 << 10,
+            ..Limits::DEFAULT
+        };
+        let options = fjall::Options { limits, ..fjall::Options::CREATE };
+        Fjall::open(&self.path("store"), options).expect("a new store")
     }
 
     /// A new JSON file whose members are the trees.

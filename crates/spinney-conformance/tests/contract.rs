@@ -28,6 +28,18 @@ fn lmdb() {
 }
 
 #[test]
+fn fjall() {
+    let stores = Stores::default();
+    contract(&|| Box::new(stores.fjall()));
+}
+
+#[test]
+fn strict_mirror_of_memory_and_fjall_that_folds() {
+    let stores = Stores::default();
+    contract(&|| Box::new(Strict::new(Mirror::new(Memory::new(), stores.folding_fjall()))));
+}
+
+#[test]
 fn json() {
     let stores = Stores::default();
     contract(&|| Box::new(stores.json()));

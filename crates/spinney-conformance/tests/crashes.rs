@@ -24,10 +24,23 @@ fn open_json(file: &Path) -> Store {
     spinney::open(&format!("json:{}", file.display())).expect("the file opens")
 }
 
-/// Replaces the file again and again, so that a kill meets that, too.
-fn print_for_ever(store: &Store) {
+/// Waits for the process that had it before, which is being killed.
+fn open_fjall(dir: &Path) -> Store {
+    let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        store.checkpoint().expect("prints");
+        match spinney::open(&format!("fjall:{}", dir.display())) {
+            Err(error) if error.kind() == ErrorKind::Busy && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            opened => return opened.expect("the store opens"),
+        }
+    }
+}
+
+/// Folds the journal again and again, so that a kill meets that, too.
+fn fold_for_ever(store: &Store) {
+    loop {
+        store.checkpoint().expect("folds");
         thread::sleep(Duration::from_micros(fastrand::u64(..100_000)));
     }
 }
@@ -37,12 +50,8 @@ fn child() {
     let Some((role, dir)) = child::role() else { return };
     match role.as_str() {
         "write" => write_for_ever(&open(&dir)),
-        "write json" => {
-            let store = open_json(&dir);
-            let other = store.clone();
-            thread::spawn(move || print_for_ever(&other));
-            write_for_ever(&store)
-        }
+        "write json" => write_and_fold_for_ever(&open_json(&dir)),
+        "write fjall" => write_and_fold_for_ever(&open_fjall(&dir)),
         "read" => read_for_ever(&open(&dir)),
         "count durable" => count(&open(&dir), Durability::Durable),
         "count none" => count(&open(&dir), Durability::None),
@@ -52,6 +61,12 @@ fn child() {
         "fill the disk" => fill_the_disk(&open(&dir)),
         other => panic!("no role `{other}`"),
     }
+}
+
+fn write_and_fold_for_ever(store: &Store) {
+    let other = store.clone();
+    thread::spawn(move || fold_for_ever(&other));
+    write_for_ever(store)
 }
 
 fn number(value: Option<Value>) -> u64 {
@@ -144,7 +159,7 @@ fn killed_writers_lose_nothing_that_was_answered() {
     let model = spinney::open("memory:").expect("a model");
     timed("kills", || {
         for kill in 0..KILLS {
-            kill_once(&dir, &model, kill);
+            kill_once("write", open, &dir, &model, kill);
         }
     });
     reader.kill().expect("kill");
@@ -155,8 +170,24 @@ fn killed_writers_lose_nothing_that_was_answered() {
     assert!(changes > KILLS, "the writers hardly wrote");
 }
 
-fn kill_once(dir: &Path, model: &Store, kill: u64) {
-    let mut writer = start("write", dir);
+#[test]
+fn a_killed_writer_on_fjall_loses_nothing_that_was_answered() {
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    drop(open_fjall(&dir));
+    let model = spinney::open("memory:").expect("a model");
+    timed("kills of a writer on fjall", || {
+        for kill in 0..KILLS {
+            kill_once("write fjall", open_fjall, &dir, &model, kill);
+        }
+    });
+    let changes = number_at(&model, "/count/n");
+    println!("{KILLS} kills, {changes} changes");
+    assert!(changes > KILLS, "the writer hardly wrote");
+}
+
+fn kill_once(role: &str, open: fn(&Path) -> Store, dir: &Path, model: &Store, kill: u64) {
+    let mut writer = start(role, dir);
     let mut words = said(&mut writer);
     assert_eq!(words.next().as_deref(), Some("0 0"));
     let heard = thread::spawn(move || words.last());

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use spinney::backends::fjall::{self, Fjall};
 use spinney::backends::lmdb::{Lmdb, Options};
 use spinney::formats::{Fidelity, JsonWriter, Layout};
 use spinney::{ErrorKind, Existing, Result, Transaction, Value};
@@ -107,6 +108,14 @@ impl Place for InLmdb<'_> {
     }
 }
 
+struct InFjall<'f>(&'f Path);
+
+impl Place for InFjall<'_> {
+    fn open(&self) -> Arc<dyn Backend> {
+        Fjall::open(&self.0.join("store"), fjall::Options::CREATE).expect("the store opens")
+    }
+}
+
 /// Runs a history whose planned call fails; false when the call never came.
 fn fails(place: &dyn Place, steps: &[Step], texts: &[String], plan: Plan) -> bool {
     let fault = Fault::new(place.open());
@@ -174,6 +183,11 @@ fn in_lmdb(run: &dyn Fn(&dyn Place) -> bool) -> bool {
     run(&InLmdb(folder.path()))
 }
 
+fn in_fjall(run: &dyn Fn(&dyn Place) -> bool) -> bool {
+    let folder = folder::temporary();
+    run(&InFjall(folder.path()))
+}
+
 #[test]
 fn memory() {
     timed("faults in memory", || every_call(SMALL, [1, 1, 1, 1, 1], &in_memory));
@@ -182,6 +196,16 @@ fn memory() {
 #[test]
 fn lmdb() {
     timed("faults in LMDB", || every_call(SMALL, [3, 1, 1, 1, 7], &in_lmdb));
+}
+
+#[test]
+fn fjall() {
+    timed("faults in fjall", || every_call(SMALL, [9, 1, 1, 3, 31], &in_fjall));
+}
+
+#[test]
+fn large_writes_in_fjall() {
+    timed("faults of large writes in fjall", || every_call(LARGE, [997, 3, 1, 3, 41], &in_fjall));
 }
 
 #[test]

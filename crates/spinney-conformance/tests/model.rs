@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use spinney::backends::json::{self, Json};
 use spinney::backends::lmdb::{Lmdb, Options};
+use spinney_conformance::folder::Stores;
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{History, run};
 use spinney_conformance::strict::Strict;
@@ -72,6 +73,19 @@ fn memory_with_tiny_pages() {
 fn engine() {
     let folder = folder::temporary();
     follow("LMDB", 150, &|| lmdb(&folder));
+}
+
+#[test]
+fn fjall() {
+    let stores = Stores::default();
+    follow("fjall", 60, &|| stores.fjall());
+}
+
+#[test]
+fn mirror_of_memory_and_fjall_that_folds() {
+    let stores = Stores::default();
+    let mirror = || Arc::new(Strict::new(Mirror::new(Memory::new(), stores.folding_fjall())));
+    follow("a mirror of memory and fjall", 40, &|| mirror());
 }
 
 #[test]

@@ -40,6 +40,19 @@ fn mirror_of_memory_and_lmdb() {
 }
 
 #[test]
+fn fjall() {
+    let stores = Stores::default();
+    timed("suite on fjall", || suite(&|| stores.fjall()));
+}
+
+#[test]
+fn mirror_of_memory_and_fjall_that_folds() {
+    let stores = Stores::default();
+    let mirror = || Arc::new(Strict::new(Mirror::new(Memory::new(), stores.folding_fjall())));
+    timed("suite on a mirror of memory and fjall", || suite(&|| mirror()));
+}
+
+#[test]
 fn json() {
     let stores = Stores::default();
     timed("suite on a JSON file", || suite(&|| stores.json()));
