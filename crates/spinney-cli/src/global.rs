@@ -11,7 +11,7 @@ use crate::message;
 /// Options before or after any verb.
 #[derive(Args)]
 pub struct Global {
-    /// The store: a directory, `lmdb:DIR`, `json:FILE` or `memory:`
+    /// The store: a directory, `lmdb:DIR`, `fjall:DIR`, `json:FILE` or `memory:`
     #[arg(
         long,
         global = true,
@@ -121,7 +121,8 @@ impl Global {
 }
 
 impl Write {
-    fn options(&self) -> OpenOptions {
+    /// How the library opens a store for it.
+    pub fn options(&self) -> OpenOptions {
         let take = self.take.map(|which| match which {
             Which::File => Take::File,
             Which::Journal => Take::Journal,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const VERBS: [&str; 24] = [
+const VERBS: [&str; 25] = [
     "get",
     "set",
     "remove",
@@ -27,6 +27,7 @@ const VERBS: [&str; 24] = [
     "checkpoint",
     "compact",
     "backup",
+    "copy-store",
     "salvage",
     "bench",
     "completions",

@@ -28,6 +28,10 @@ impl ValueHash {
             .expect("a value prints in the tagged form")
     }
 
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> ValueHash {
+        ValueHash(bytes)
+    }
+
     /// Its 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -14,6 +14,7 @@
 
 pub mod backends;
 pub mod condition;
+pub mod copy;
 pub mod feed;
 mod file_scratch;
 mod file_system;

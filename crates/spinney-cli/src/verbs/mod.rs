@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod copy_store;
 mod describe;
 mod diff;
 mod edit;
@@ -79,6 +80,8 @@ pub enum Verb {
     Compact(store::Compact),
     /// Copy the store, consistently, while others use it
     Backup(store::Backup),
+    /// Copy everything in a store to another one, on any backend
+    CopyStore(copy_store::CopyStore),
     /// Print all that can be read of a damaged store and tell what is lost
     Salvage(salvage::Salvage),
     /// Measure spinney beside what you would use instead
@@ -119,6 +122,7 @@ impl Verb {
             Verb::Checkpoint(verb) => verb.run(global),
             Verb::Compact(verb) => verb.run(global),
             Verb::Backup(verb) => verb.run(global),
+            Verb::CopyStore(verb) => verb.run(global),
             Verb::Salvage(verb) => return verb.run(global),
             Verb::Bench(verb) => return verb.run(global),
             Verb::Completions(verb) => verb.run(),

@@ -154,4 +154,12 @@ impl Visitor for RootMembers<'_, '_> {
             _ => self.build().meta(name, value),
         }
     }
+
+    fn wants_element_ids(&self) -> bool {
+        true
+    }
+
+    fn element(&mut self, id: u64) {
+        self.build().element(id);
+    }
 }
