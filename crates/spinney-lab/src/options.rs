@@ -9,6 +9,7 @@ use crate::datastore::document::State;
 use crate::datastore::rows::Access;
 use crate::datastore::{Operation, ROWS, Row};
 use crate::system::{Durability, Factory};
+use crate::systems::name_and_url;
 
 /// Row names besides those of the suite: JSON files to import, peak memory of imports, and JSON files
 /// as stores.
@@ -37,7 +38,7 @@ pub(crate) enum Scope {
 pub struct Options {
     /// N: counts of items.
     pub sizes: Vec<usize>,
-    /// Names of the backends of spinney.
+    /// Names of the backends of spinney; of a server `NAME=URL`.
     pub backends: Vec<String>,
     /// Names of the peers.
     pub peers: Vec<String>,
@@ -161,7 +162,8 @@ impl Options {
             .backends
             .iter()
             .chain(&self.peers)
-            .map(|name| {
+            .map(|text| {
+                let (name, _) = name_and_url(text);
                 systems.iter().map(|factory| &**factory).find(|factory| factory.name() == name)
                     .ok_or_else(|| {
                         let names: Vec<&str> = systems.iter().map(|system| system.name()).collect();

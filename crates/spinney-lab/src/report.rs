@@ -12,6 +12,8 @@ use crate::system::{Durability, Kind};
 pub struct Setting {
     /// Its name.
     pub system: String,
+    /// What sets it apart: `socket` for what is asked over one.
+    pub label: Option<String>,
     /// Backend or peer.
     pub kind: Kind,
     /// How it does the work.

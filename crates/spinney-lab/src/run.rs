@@ -124,9 +124,7 @@ impl<'a> Runner<'a> {
             if scope == Scope::Nothing {
                 continue;
             }
-            if row.operation.commits() {
-                self.skip_unable(row, documents, level);
-            }
+            self.skip_unable(row, documents, at);
             let takes_part = |factory: &dyn Factory| match row.operation.commits() {
                 _ if scope == Scope::Backends && factory.kind() == Kind::Peer => false,
                 true => true,
@@ -171,8 +169,15 @@ impl<'a> Runner<'a> {
         self.options.durability[..at].iter().all(|&level| factory.lacks(level).is_some())
     }
 
-    fn skip_unable(&mut self, row: &Row, documents: &Documents, level: Durability) {
+    /// Notes who cannot commit at a level, and once who cannot even be read.
+    fn skip_unable(&mut self, row: &Row, documents: &Documents, at: usize) {
+        let levels = &self.options.durability;
+        let level = levels[at];
         for &factory in &self.factories {
+            let is_absent = levels.iter().all(|&level| factory.lacks(level).is_some());
+            if !row.operation.commits() && !(at == 0 && is_absent) {
+                continue;
+            }
             if let Some(reason) = factory.lacks(level) {
                 let mut record = row::empty_record(row, documents, factory, level);
                 record.status = Status::Skipped(reason);
@@ -333,6 +338,7 @@ fn settings(factories: &[&dyn Factory], options: &Options) -> Vec<Setting> {
         let levels = options.durability.iter().filter(|&&level| factory.lacks(level).is_none());
         settings.push(Setting {
             system: factory.name().to_owned(),
+            label: factory.label().map(str::to_owned),
             kind: factory.kind(),
             design: factory.design().to_owned(),
             levels: levels.map(|&level| (level, factory.settings(level))).collect(),

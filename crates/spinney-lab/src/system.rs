@@ -98,6 +98,11 @@ pub trait Factory {
     /// The name in options, tables and records.
     fn name(&self) -> &str;
 
+    /// What sets it apart in tables: `socket` for what is asked over one.
+    fn label(&self) -> Option<&str> {
+        None
+    }
+
     /// Backend or peer.
     fn kind(&self) -> Kind;
 

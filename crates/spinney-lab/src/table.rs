@@ -95,9 +95,12 @@ impl Report {
             self.systems(Kind::Backend).chain(self.systems(Kind::Peer)).collect();
         let baseline = self.context.baseline;
         let mut header = vec!["row".to_owned()];
-        header.extend(systems.iter().map(|system| match *system == baseline {
-            true => format!("{system} (baseline)"),
-            false => (*system).to_owned(),
+        header.extend(systems.iter().map(|system| {
+            match (*system == baseline, self.label(system)) {
+                (true, _) => format!("{system} (baseline)"),
+                (false, Some(label)) => format!("{system} ({label})"),
+                (false, None) => (*system).to_owned(),
+            }
         }));
         let mut table = table(&header);
         for test in tests() {
@@ -113,6 +116,11 @@ impl Report {
         }
         line(out, &table.to_string());
         self.write_limits(size, out);
+    }
+
+    fn label(&self, system: &str) -> Option<&str> {
+        let setting = self.settings.iter().find(|setting| setting.system == system)?;
+        setting.label.as_deref()
     }
 
     fn cell(&self, record: Option<&Record>) -> Cell {

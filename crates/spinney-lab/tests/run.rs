@@ -15,7 +15,7 @@ use spinney_lab::{Options, Report, run, systems};
 fn options(folder: &tempfile::TempDir) -> Options {
     Options {
         sizes: vec![10],
-        backends: ["reference", "memory", "lmdb"].map(str::to_owned).to_vec(),
+        backends: ["reference", "memory", "lmdb", "fjall"].map(str::to_owned).to_vec(),
         tries: Some(2),
         dir: Some(folder.path().to_owned()),
         seed: Some(7),
@@ -28,8 +28,9 @@ fn options(folder: &tempfile::TempDir) -> Options {
 
 fn factories(fault: Fault) -> Vec<Box<dyn Factory>> {
     let names = |names: [&str; 2]| names.map(str::to_owned);
-    let mut factories = systems::all(&names(["memory", "lmdb"]), &names(["file", "sqlite"]))
-        .expect("all are known");
+    let mut factories =
+        systems::all(&["memory", "lmdb", "fjall"].map(str::to_owned), &names(["file", "sqlite"]))
+            .expect("all are known");
     factories.push(Box::new(Reference(fault)));
     factories
 }
@@ -77,7 +78,7 @@ fn published_hashes_come_out_of_the_peers() {
         options.durability = vec![Durability::None];
         options.tries = Some(1);
     });
-    for system in ["file", "sqlite", "reference", "memory", "lmdb"] {
+    for system in ["file", "sqlite", "reference", "memory", "lmdb", "fjall"] {
         let hash = |test: &str| {
             report.find(test, 1_000, system).and_then(|record| record.hash.clone()).expect(test)
         };

@@ -20,13 +20,15 @@ one is wrong. `--store` has no effect: each run makes stores of its own and remo
 Examples:
   spinney bench
   spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
-  spinney bench --backends lmdb --peers sqlite --durability durable")]
+  spinney bench --backends lmdb --peers sqlite --durability durable
+  spinney bench --backends lmdb,fjall,json,redis=redis://localhost/9")]
 pub struct Bench {
     /// Numbers of items
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     sizes: Option<Vec<usize>>,
 
-    /// Backends of spinney: memory, lmdb; `none` for no backend
+    /// Backends of spinney: memory, lmdb, fjall, json, and redis=URL or mongodb=URL, whose store must
+    /// be empty and will be again; `none` for no backend
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     backends: Option<Vec<String>>,
 

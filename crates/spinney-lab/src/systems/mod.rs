@@ -8,12 +8,15 @@ use spinney_core::{Error, Result};
 
 use crate::system::{Factory, Kind};
 
-/// Spinney on every backend of this build, then every peer.
-fn known() -> Vec<Box<dyn Factory>> {
+/// Spinney on every backend, then every peer; a server is asked at `url`.
+fn known(url: Option<&str>) -> Vec<Box<dyn Factory>> {
     vec![
         Box::new(spinney::Spinney::memory()),
         Box::new(spinney::Spinney::lmdb()),
+        Box::new(spinney::Spinney::fjall()),
         Box::new(spinney::Spinney::json()),
+        Box::new(spinney::Spinney::server("redis", url)),
+        Box::new(spinney::Spinney::server("mongodb", url)),
         Box::new(file::File),
         Box::new(sqlite::Sqlite),
     ]
@@ -21,30 +24,43 @@ fn known() -> Vec<Box<dyn Factory>> {
 
 /// Every peer that this build holds.
 pub fn peers() -> Vec<Box<dyn Factory>> {
-    known().into_iter().filter(|factory| factory.kind() == Kind::Peer).collect()
+    known(None).into_iter().filter(|factory| factory.kind() == Kind::Peer).collect()
 }
 
-/// The backends and peers of these names, in the order of the names.
+/// The name of a system, and where its server is, as in `redis=redis://localhost`.
+pub(crate) fn name_and_url(text: &str) -> (&str, Option<&str>) {
+    text.split_once('=').map_or((text, None), |(name, url)| (name, Some(url)))
+}
+
+/// The backends and peers of these names, in the order of the names; that of a server says where it
+/// is, as `NAME=URL`, or else its rows are skipped.
 ///
 /// # Errors
-/// `InvalidInput` for a name that is not known, with those that are.
+/// `InvalidInput` for a name that is not known, with those that are, and for a URL of what has no
+/// server.
 pub fn all(backends: &[String], peers: &[String]) -> Result<Vec<Box<dyn Factory>>> {
     let mut chosen = Vec::new();
     for (names, kind) in [(backends, Kind::Backend), (peers, Kind::Peer)] {
-        let mut known = known();
-        known.retain(|factory| factory.kind() == kind);
-        for name in names {
-            let Some(at) = known.iter().position(|factory| factory.name() == name) else {
+        for text in names {
+            let (name, url) = name_and_url(text);
+            let is_meant =
+                |factory: &Box<dyn Factory>| factory.kind() == kind && factory.name() == name;
+            let Some(factory) = known(url).into_iter().find(is_meant) else {
                 return Err(unknown(name, kind));
             };
-            chosen.push(known.swap_remove(at));
+            if url.is_some() && factory.label().is_none() {
+                return Err(Error::invalid_input(format!(
+                    "`{name}` has no server, and its stores are made by the run; write just `{name}`"
+                )));
+            }
+            chosen.push(factory);
         }
     }
     Ok(chosen)
 }
 
 fn unknown(name: &str, kind: Kind) -> Error {
-    let known = known();
+    let known = known(None);
     let names: Vec<&str> =
         known.iter().filter(|factory| factory.kind() == kind).map(|known| known.name()).collect();
     let kind = kind.name();
@@ -69,7 +85,19 @@ mod tests {
         let refused = all(&names(&["file"]), &[]).err().expect("a peer is no backend");
         assert_eq!(
             refused.to_string(),
-            "`file` is no backend of this build; choose from: memory, lmdb, json"
+            "`file` is no backend of this build; choose from: memory, lmdb, fjall, json, redis, mongodb"
         );
+        let refused = all(&names(&["lmdb=folder"]), &[]).err().expect("it has no server");
+        assert!(refused.to_string().contains("no server"), "{refused}");
+    }
+
+    #[test]
+    fn a_server_that_is_not_named_is_skipped_and_a_named_one_is_not() {
+        let names = ["redis".to_owned(), "mongodb=mongodb://localhost".to_owned()];
+        let chosen = all(&names, &[]).expect("both are known");
+        let lacks: Vec<Option<String>> =
+            chosen.iter().map(|factory| factory.lacks(crate::system::Durability::None)).collect();
+        assert_eq!(lacks, [Some("no server was named; write `redis=URL`".to_owned()), None]);
+        assert!(chosen.iter().all(|factory| factory.label() == Some("socket")));
     }
 }

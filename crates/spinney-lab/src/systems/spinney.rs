@@ -34,11 +34,17 @@ pub struct Spinney {
     backend: Backend,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Backend {
     Memory,
     Lmdb,
+    Fjall,
     Json,
+    Server {
+        name: &'static str,
+        /// Where a store may be made; it must be empty, and is emptied again.
+        url: Option<String>,
+    },
 }
 
 impl Spinney {
@@ -52,6 +58,16 @@ impl Spinney {
         Spinney { backend: Backend::Lmdb }
     }
 
+    /// Stores in a folder, on fjall.
+    pub fn fjall() -> Spinney {
+        Spinney { backend: Backend::Fjall }
+    }
+
+    /// Stores on a server, one after the other at the same URL; without one it is skipped.
+    pub fn server(name: &'static str, url: Option<&str>) -> Spinney {
+        Spinney { backend: Backend::Server { name, url: url.map(str::to_owned) } }
+    }
+
     /// Documents in memory with a journal, beside a JSON file in a folder.
     pub fn json() -> Spinney {
         Spinney { backend: Backend::Json }
@@ -63,8 +79,14 @@ impl Factory for Spinney {
         match self.backend {
             Backend::Memory => "memory",
             Backend::Lmdb => "lmdb",
+            Backend::Fjall => "fjall",
             Backend::Json => "json",
+            Backend::Server { name, .. } => name,
         }
+    }
+
+    fn label(&self) -> Option<&str> {
+        matches!(self.backend, Backend::Server { .. }).then_some("socket")
     }
 
     fn kind(&self) -> Kind {
@@ -76,8 +98,10 @@ impl Factory for Spinney {
     }
 
     fn settings(&self, durability: Durability) -> Vec<(String, String)> {
-        let answer = match (self.backend, durability) {
+        let answer = match (&self.backend, durability) {
             (Backend::Memory, _) => "in memory",
+            (Backend::Server { .. }, Durability::Durable) => "the server says that it is durable",
+            (Backend::Server { .. }, _) => "the server has it",
             (_, Durability::None) => "staged in memory, written and synced from 50 ms later on",
             (_, Durability::Process) => "written to the journal, synced from 50 ms later on",
             _ => "synced",
@@ -90,9 +114,14 @@ impl Factory for Spinney {
     }
 
     fn lacks(&self, durability: Durability) -> Option<String> {
-        match (self.backend, durability) {
-            (_, Durability::None) | (Backend::Lmdb | Backend::Json, _) => None,
-            (Backend::Memory, _) => Some("it lives in memory".to_owned()),
+        match (&self.backend, durability) {
+            (Backend::Server { name, url: None }, _) => {
+                Some(format!("no server was named; write `{name}=URL`"))
+            }
+            (Backend::Memory, Durability::Durable | Durability::Process) => {
+                Some("it lives in memory".to_owned())
+            }
+            _ => None,
         }
     }
 
@@ -102,14 +131,24 @@ impl Factory for Spinney {
             Durability::Process => spinney::Durability::Process,
             Durability::None => spinney::Durability::None,
         };
-        let url = match self.backend {
+        let url = match &self.backend {
             Backend::Memory => "memory:".to_owned(),
             Backend::Lmdb => format!("lmdb:{}", folder.display()),
+            Backend::Fjall => format!("fjall:{}", folder.display()),
+            Backend::Server { url, .. } => url.clone().ok_or_else(missing)?,
             Backend::Json => format!("json:{}", folder.join("store.json").display()),
         };
+        let is_shared = matches!(self.backend, Backend::Server { .. });
+        let opened = OpenOptions::new().durability(level).open(&url)?;
+        if is_shared && opened.read()?.count("")? != Some(0) {
+            return Err(Error::already_exists(
+                "the store is not empty; name an empty one, which will be written and emptied",
+            ));
+        }
         let mut store = Store {
-            store: OpenOptions::new().durability(level).open(&url)?,
+            store: opened,
             in_memory: self.backend == Backend::Memory,
+            is_shared,
             path: String::new(),
         };
         store.replace(b"{}")?;
@@ -120,8 +159,20 @@ impl Factory for Spinney {
 struct Store {
     store: spinney::Store,
     in_memory: bool,
+    /// It lives on a server, where nothing may be left.
+    is_shared: bool,
     /// Takes each path text, so that no read or write allocates for it.
     path: String,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.is_shared {
+            // A server that is gone has nothing to be cleaned.
+            let _ = self.store.write(|transaction| transaction.remove(TREE));
+            let _ = self.store.forget_before(u64::MAX).and_then(|_| self.store.reclaim());
+        }
+    }
 }
 
 impl Store {
