@@ -96,6 +96,50 @@ fn a_killed_import_leaves_the_old_content_and_its_pages_are_reclaimed() {
 }
 
 #[test]
+fn a_killed_copy_leaves_its_target_empty_or_complete() {
+    let home = tempfile::tempdir().expect("a folder");
+    let home = home.path();
+    fs::write(home.join("big.json"), items(40_000) + "}").expect("it writes");
+    stdout(home, &["import", "big.json", "/big"]);
+    let hash = stdout(home, &["hash"]);
+    for to in ["lmdb:to", "fjall:to.fjall", "json:to.json"] {
+        let is_whole = || match run(home, &["get", "--store", to, "--pretty"]) {
+            // It was killed before there was a store.
+            output if output.status.code() == Some(3) => false,
+            output if output.stdout == b"{}\n" => false,
+            output => {
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                assert_eq!(stdout(home, &["hash", "--store", to]), hash, "half a copy in {to}");
+                true
+            }
+        };
+        let mut kills = 0;
+        // Ever longer, so that some kill comes late however slow this machine is.
+        for pause_ms in std::iter::successors(Some(5_u64), |pause| Some(pause * 3 / 2 + 1)) {
+            let mut copy = spinney(home);
+            copy.args(["copy-store", "spinney-store", to]).stderr(Stdio::null());
+            let mut copy = copy.spawn().expect("it runs");
+            std::thread::sleep(Duration::from_millis(pause_ms));
+            let has_ended = copy.try_wait().expect("it waits").is_some();
+            copy.kill().expect("it is killed");
+            copy.wait().expect("it ends");
+            if is_whole() || has_ended {
+                break;
+            }
+            kills += 1;
+        }
+        if !is_whole() {
+            stdout(home, &["copy-store", "spinney-store", to]);
+        }
+        assert!(is_whole() && kills > 0, "{to}: {kills} kills");
+        let found = stdout(home, &["check", "--store", to]);
+        assert!(found.contains(" 0 damaged, 0 left over"), "{to}: {found}");
+        let again = run(home, &["copy-store", "spinney-store", to]);
+        assert_eq!(again.status.code(), Some(4), "{}", String::from_utf8_lossy(&again.stderr));
+    }
+}
+
+#[test]
 fn an_import_shows_no_progress_where_stderr_is_no_terminal() {
     let home = tempfile::tempdir().expect("a folder");
     fs::write(home.path().join("big.json"), items(100_000) + "}").expect("it writes");

@@ -15,8 +15,8 @@ not: that of the copy begins with it. FROM may be in use; one state of it is cop
 TO is made, or must be empty. All of it becomes visible at once, when it is durable; then it is read
 back and compared. Whatever comes between, TO stays empty, and the command can be given again.
 
-A JSON file has one tree and no schemas: they become its member `.schemas`, and count again in a store
-that the file is copied to.
+A JSON file is one tree, and its own schemas stay with it; those of FROM become its member `.schemas`,
+and count again in a store that the file is copied to. The command says when schemas stayed behind.
 
 Examples:
   spinney copy-store people.store fjall:people.fjall
@@ -34,17 +34,27 @@ pub struct CopyStore {
 
 impl CopyStore {
     pub fn run(self, global: &Global) -> Result<()> {
-        let from = OpenOptions::new().create(false).read_only(true).open(&self.from)?.read()?;
+        let source = OpenOptions::new().create(false).read_only(true).open(&self.from)?;
+        let from = source.read()?;
         let to = self.write.options().open(&self.to)?;
         let bar = progress::bytes("copying", None, global.quiet);
         let copied = to.copy_from(&from, &mut |bytes| bar.set_position(bytes));
         bar.finish_and_clear();
         let copied = copied.map_err(|error| error.at(format_args!("copy to `{}`", self.to)))?;
+        // What a copy that was killed has built ahead.
+        to.wait_until_reclaimed();
         let (bytes, revision) = (copied.text_len_bytes, copied.revision);
         global.note(&format!(
             "copied {bytes} bytes of text to `{}`, revision {revision}; read back, it is the same",
             self.to
         ));
+        let stayed = source.schemas()?.len().saturating_sub(to.schemas()?.len());
+        if stayed > 0 {
+            global.note(&format!(
+                "{stayed} schemas are not attached to `{}`; `spinney schema set` does it",
+                self.to
+            ));
+        }
         Ok(())
     }
 }
