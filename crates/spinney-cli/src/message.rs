@@ -20,7 +20,7 @@ pub fn print_note(text: &str) {
     print(NAME, text);
 }
 
-/// Prints what the libraries warn of from now on.
+/// Prints what spinney's libraries warn of from now on. What an engine has to say comes as an error.
 pub fn print_warnings() {
     if log::set_logger(&Warnings).is_ok() {
         log::set_max_level(log::LevelFilter::Warn);
@@ -31,7 +31,7 @@ struct Warnings;
 
 impl log::Log for Warnings {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.level() <= log::Level::Warn
+        metadata.level() <= log::Level::Warn && metadata.target().starts_with("spinney")
     }
 
     fn log(&self, record: &log::Record<'_>) {
