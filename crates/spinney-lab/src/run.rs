@@ -175,10 +175,8 @@ impl<'a> Runner<'a> {
         let level = levels[at];
         for &factory in &self.factories {
             let is_absent = levels.iter().all(|&level| factory.lacks(level).is_some());
-            if !row.operation.commits() && !(at == 0 && is_absent) {
-                continue;
-            }
-            if let Some(reason) = factory.lacks(level) {
+            let takes_part = row.operation.commits() || (at == 0 && is_absent);
+            if let Some(reason) = factory.lacks(level).filter(|_| takes_part) {
                 let mut record = row::empty_record(row, documents, factory, level);
                 record.status = Status::Skipped(reason);
                 self.report.records.push(record);

@@ -43,9 +43,8 @@ pub fn all(backends: &[String], peers: &[String]) -> Result<Vec<Box<dyn Factory>
     for (names, kind) in [(backends, Kind::Backend), (peers, Kind::Peer)] {
         for text in names {
             let (name, url) = name_and_url(text);
-            let is_meant =
-                |factory: &Box<dyn Factory>| factory.kind() == kind && factory.name() == name;
-            let Some(factory) = known(url).into_iter().find(is_meant) else {
+            let mut meant = known(url).into_iter().filter(|it| it.kind() == kind);
+            let Some(factory) = meant.find(|factory| factory.name() == name) else {
                 return Err(unknown(name, kind));
             };
             if url.is_some() && factory.label().is_none() {
