@@ -1,4 +1,5 @@
-//! What the size of a page does on fjall, beside LMDB: `page_sizes [ITEMS] [INSERTS] [FOLDER]`.
+//! What the size of a page does on fjall, beside LMDB: `page_sizes [ITEMS] [INSERTS] [FOLDER]
+//! [WHAT,..]`, where WHAT is a size, `lmdb` or `raw`.
 //!
 //! Processor time of all threads, merging included, and bytes handed to the system, because a shared
 //! machine's clock says little. The inserts are of random keys, a commit each, in tenths of the run, and
@@ -12,6 +13,7 @@ use std::time::Instant;
 use rustix::time::{ClockId, clock_gettime};
 use spinney::backend::Backend;
 use spinney::backends::fjall::{Fjall, Options};
+use spinney::backends::lmdb::{self, Lmdb};
 use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 use spinney::{Durability, Existing, OpenOptions, Result, Store};
 
@@ -138,15 +140,23 @@ fn main() -> Result<()> {
     let mut number = |default| arguments.next().and_then(|n| n.parse().ok()).unwrap_or(default);
     let (items, inserts) = (number(100_000), number(100_000));
     let parent = arguments.next().unwrap_or_else(|| "target".into());
+    let what = arguments.next().unwrap_or_else(|| "4080,8176,16368,32752,lmdb,raw".into());
     let folder = tempfile::tempdir_in(parent).expect("a folder");
-    for page_size in [4_080, 8_176, 16_368, 32_752] {
-        let dir = folder.path().join(page_size.to_string());
-        let options = Options { page_size, ..Options::CREATE };
-        let backend = Fjall::open(&dir, options)?;
-        run(&format!("fjall, pages of {page_size} bytes"), &dir, items, inserts, backend)?;
+    for what in what.split(',') {
+        let dir = folder.path().join(what);
+        let (name, backend): (_, Arc<dyn Backend>) = match what {
+            "raw" => {
+                raw(&dir, inserts)?;
+                continue;
+            }
+            "lmdb" => ("LMDB".to_owned(), Lmdb::open(&dir, lmdb::Options::CREATE)?),
+            size => {
+                let page_size = size.parse().expect("a size, `lmdb` or `raw`");
+                let options = Options { page_size, ..Options::CREATE };
+                (format!("fjall, pages of {size} bytes"), Fjall::open(&dir, options)?)
+            }
+        };
+        run(&name, &dir, items, inserts, backend)?;
     }
-    let dir = folder.path().join("lmdb");
-    let options = spinney::backends::lmdb::Options::CREATE;
-    run("LMDB", &dir, items, inserts, spinney::backends::lmdb::Lmdb::open(&dir, options)?)?;
-    raw(&folder.path().join("raw"), inserts)
+    Ok(())
 }

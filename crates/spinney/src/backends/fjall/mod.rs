@@ -1,4 +1,4 @@
-//! fjall as a backend: a log-structured merge tree, compressed, for one process that writes much.
+//! fjall as a backend: a log-structured merge tree, compressed, for one process.
 //!
 //! A commit is appended to a [`journal`] and staged in an
 //! [`Overlay`](spinney_core::overlay::Overlay) over the engine; a sync of the journal makes it
@@ -6,7 +6,7 @@
 //! background; the engine merges its tables later. So the overlay is the tree's table in memory and the
 //! journal its log, and a page that many commits changed is written once. The engine's own journal is
 //! not used: a power failure within a commit may leave it unreadable
-//! ([decision 21](https://github.com/spinney-store/spinney/blob/main/docs/decisions/0021-fjall.md)).
+//! (`docs/decisions/0021-fjall.md`).
 //!
 //! Limits: one process at a time has the store open, to read it, too. A snapshot keeps tables that were
 //! merged since; [`Limits`] has the others.
