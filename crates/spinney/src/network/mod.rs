@@ -53,13 +53,15 @@ pub struct Network<S: Server> {
     is_closed: AtomicBool,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Writing {
     thread: ThreadId,
     /// The first look may be a guess: the commit confirms it.
     may_guess: bool,
     /// The state that was guessed.
     guessed: Option<State>,
+    /// The server has not kept the state that it looks at.
+    is_expired: Arc<AtomicBool>,
 }
 
 impl<S: Server + 'static> Network<S> {
@@ -84,14 +86,16 @@ impl<S: Server + 'static> Network<S> {
 
     /// What this thread writes.
     fn own_writing(&self) -> Option<Writing> {
-        (*self.writing()).filter(|writing| writing.thread == thread::current().id())
+        self.writing().clone().filter(|writing| writing.thread == thread::current().id())
     }
 
     /// The newest state for whoever asks: a guess for a writer's first look.
     fn look(&self) -> Result<Snapshot<S>> {
-        let may_guess = self.own_writing().is_some_and(|writing| writing.may_guess);
-        let guess = if may_guess { self.client.guess() } else { None };
-        let Some(guess) = guess else { return self.client.snapshot() };
+        let Some(writing) = self.own_writing() else { return self.client.snapshot() };
+        let guess = if writing.may_guess { self.client.guess() } else { None };
+        let Some(guess) = guess else {
+            return Ok(self.client.snapshot()?.of_writer(writing.is_expired));
+        };
         if let Some(writing) = &mut *self.writing() {
             writing.guessed = guess.version();
         }
@@ -184,7 +188,12 @@ impl<S: Server + 'static> Backend for Network<S> {
             }
         }
         let thread = thread::current().id();
-        *self.writing() = Some(Writing { thread, may_guess: conflicts == 0, guessed: None });
+        *self.writing() = Some(Writing {
+            thread,
+            may_guess: conflicts == 0,
+            guessed: None,
+            is_expired: Arc::default(),
+        });
         Ok(Box::new(guard))
     }
 
@@ -221,9 +230,12 @@ impl<S: Server + 'static> Backend for Network<S> {
     }
 
     fn is_newest(&self) -> Result<bool> {
-        match self.own_writing().and_then(|writing| writing.guessed) {
-            Some(guessed) => Ok(self.client.refresh(None)?.0 == guessed),
-            None => Ok(true),
+        match self.own_writing() {
+            Some(writing) if writing.is_expired.load(Ordering::Acquire) => Ok(false),
+            Some(Writing { guessed: Some(guessed), .. }) => {
+                Ok(self.client.refresh(None)?.0 == guessed)
+            }
+            _ => Ok(true),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spinney_core::backend::{self, Bounds, Direction, RecordKey, Records, Revision};
@@ -42,11 +43,19 @@ pub struct Snapshot<S: Server> {
     lease: Option<Lease<S>>,
     client: Arc<Client<S>>,
     known: Mutex<Cache>,
+    /// Told when the server has not kept the state, by a writer, who then looks at a newer one.
+    is_expired: Option<Arc<AtomicBool>>,
 }
 
 impl<S: Server> Snapshot<S> {
     pub fn new(client: Arc<Client<S>>, state: u64, lease: Option<Lease<S>>, known: Cache) -> Self {
-        Snapshot { state, lease, client, known: Mutex::new(known) }
+        Snapshot { state, lease, client, known: Mutex::new(known), is_expired: None }
+    }
+
+    /// What a writer looks at under a lease.
+    pub fn of_writer(mut self, is_expired: Arc<AtomicBool>) -> Self {
+        self.is_expired = Some(is_expired);
+        self
     }
 
     fn view(&self) -> View {
@@ -61,7 +70,12 @@ impl<S: Server> Snapshot<S> {
     fn ask<T>(&self, request: impl FnMut() -> Reply<T>) -> Result<T> {
         patience::ask(self.client.options.patience, request).map_err(|given_up| match given_up {
             GivenUp::Unknown(error) | GivenUp::Refused(error) => error,
-            GivenUp::Expired if self.lease.is_some() => patience::expired(),
+            GivenUp::Expired if self.lease.is_some() => {
+                if let Some(is_expired) = &self.is_expired {
+                    is_expired.store(true, Ordering::Release);
+                }
+                patience::expired()
+            }
             GivenUp::Expired => Error::conflict("another writer came first"),
         })
     }
