@@ -18,6 +18,9 @@ use crate::backends::json::Take;
 use crate::feed::{Bookmark, Changes};
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
+#[cfg(feature = "redis")]
+use crate::network::Network;
+use crate::network::{NetworkOptions, redacted};
 #[cfg(feature = "schema")]
 use crate::schemas;
 use crate::snapshot::{Origin, Recent, Snapshot};
@@ -57,6 +60,7 @@ pub struct OpenOptions {
     note: Note,
     #[cfg(feature = "json")]
     take: Option<Take>,
+    network: NetworkOptions,
 }
 
 impl Default for OpenOptions {
@@ -70,6 +74,7 @@ impl Default for OpenOptions {
             note: Note::default(),
             #[cfg(feature = "json")]
             take: None,
+            network: NetworkOptions::DEFAULT,
         }
     }
 }
@@ -132,16 +137,24 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a store: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`, or just a directory, which is
-    /// LMDB.
+    /// How to deal with a server (default: [`NetworkOptions::DEFAULT`]).
+    pub fn network(mut self, network: NetworkOptions) -> OpenOptions {
+        self.network = network;
+        self
+    }
+
+    /// Opens a store: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`, just a directory, which is LMDB,
+    /// or one on a server: `redis://HOST`, `rediss://HOST`, `redis+unix:SOCKET`.
     ///
     /// A `json:` file is one tree, and paths begin at its root, whatever that is.
     ///
     /// # Errors
-    /// `InvalidInput` for an unknown scheme, a directory that is no store, and [`Limits`] that make
-    /// no sense; `NotFound` when it does not exist and may not be made; `Corrupted`, `Unsupported` (a newer format), `Io`.
+    /// `InvalidInput` for an unknown scheme, a directory that is no store, and [`Limits`] or
+    /// [`NetworkOptions`] that make no sense; `NotFound` when it does not exist and may not be made;
+    /// `Denied` when a server wants another password; `Corrupted`, `Unsupported` (a newer format), `Io`.
     pub fn open(&self, url: &str) -> Result<Store> {
         self.limits.check()?;
+        self.network.check()?;
         let (scheme, rest) = match url.split_once(':') {
             Some((scheme, rest)) if scheme.len() > 1 && scheme.bytes().all(is_scheme_byte) => {
                 (scheme, rest)
@@ -156,9 +169,11 @@ impl OpenOptions {
             "lmdb" => self.open_lmdb(Path::new(rest)),
             "json" => self.open_json(Path::new(rest)),
             "fjall" => self.open_fjall(Path::new(rest)),
+            "redis" | "rediss" | "redis+unix" => self.open_redis(url),
             _ => Err(Error::invalid_input(format!(
-                "`{url}`: unknown kind of store `{scheme}`; write `lmdb:DIR`, `fjall:DIR`, `json:FILE` \
-                 or `memory:`"
+                "`{}`: unknown kind of store `{scheme}`; write `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `redis://HOST` \
+                 or `memory:`",
+                redacted(url)
             ))),
         }
     }
@@ -225,6 +240,20 @@ impl OpenOptions {
         Err(Error::unsupported("this build has no JSON files; build it with the feature `json`"))
     }
 
+    #[cfg(feature = "redis")]
+    fn open_redis(&self, url: &str) -> Result<Store> {
+        use crate::backends::redis::{Options, Redis};
+        let options =
+            Options { create: self.create, read_only: self.read_only, network: self.network };
+        let network = Network::new(Redis::open(url, options)?, self.network);
+        Ok(self.over(Arc::new(network), None))
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn open_redis(&self, _url: &str) -> Result<Store> {
+        Err(Error::unsupported("this build has no Redis; build it with the feature `redis`"))
+    }
+
     /// A store over a backend of the caller's; imports that do not fit in memory go to `scratch_dir`.
     pub fn over(&self, backend: Arc<dyn Backend>, scratch_dir: Option<PathBuf>) -> Store {
         let root = spinney_core::Path::root();
@@ -264,7 +293,7 @@ fn is_scheme_byte(byte: u8) -> bool {
 }
 
 /// Opens a store, making it when it does not exist: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`,
-/// or just a directory, which is LMDB.
+/// just a directory, which is LMDB, or one on a server: `redis://HOST`.
 ///
 /// # Errors
 /// As [`OpenOptions::open`].

@@ -1,0 +1,101 @@
+//! What the errors of the client library and the server mean.
+
+use redis::{ErrorKind as Kind, RedisError, ServerErrorKind};
+use spinney_core::{Error, ErrorKind};
+
+use super::address::Address;
+use crate::network::server::Failure;
+
+/// What became of a request that failed with `error`.
+pub(super) fn failure(address: &Address, error: &RedisError) -> Failure {
+    let refused = |kind, text: &str| {
+        let text = format!("{address}: {text}");
+        Failure::Refused(Error::new(kind, text).with_source(Said::of(error)))
+    };
+    let lost = |kind, text: &str| {
+        let text = format!("{address}: {text}");
+        Failure::Lost(Error::new(kind, text).with_source(Said::of(error)))
+    };
+    if error.is_timeout() {
+        return lost(ErrorKind::Io, "the server did not answer in time");
+    }
+    match error.kind() {
+        Kind::Io if error.is_connection_refusal() => {
+            return lost(ErrorKind::Io, "the server cannot be reached");
+        }
+        Kind::Io if error.to_string().contains("certificate") => {
+            return refused(ErrorKind::Io, "the server's certificate is not trusted");
+        }
+        Kind::Io | Kind::Parse => return lost(ErrorKind::Io, "the connection was lost"),
+        Kind::AuthenticationFailed => {
+            return refused(ErrorKind::Denied, "the server does not accept the user and password");
+        }
+        Kind::Server(ServerErrorKind::NoPerm) => {
+            let text = "the user may not do this; spinney needs the commands of scripts, hashes, sorted sets, \
+                        lists and `INFO`, on the keys of the store";
+            return refused(ErrorKind::Denied, text);
+        }
+        _ => {}
+    }
+    match error.code() {
+        Some("WRONGPASS") => {
+            refused(ErrorKind::Denied, "the server does not accept the user and password")
+        }
+        Some("NOAUTH") => refused(
+            ErrorKind::Denied,
+            "the server wants a password; put it into the URL, as in `redis://:password@host`",
+        ),
+        Some("LOADING") => lost(ErrorKind::Busy, "the server is still loading its data"),
+        Some("BUSY") => lost(ErrorKind::Busy, "the server is busy with a script"),
+        Some("TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN") => {
+            lost(ErrorKind::Busy, "a part of the cluster is down")
+        }
+        Some("NOREPLICAS") => refused(
+            ErrorKind::Busy,
+            "the server takes no writes because too few replicas are connected (`min-replicas-to-write`)",
+        ),
+        Some("READONLY") => {
+            refused(ErrorKind::ReadOnly, "the server is a read-only replica; connect to its master")
+        }
+        Some("MISCONF") => refused(
+            ErrorKind::ReadOnly,
+            "the server takes no writes because it cannot save its data; look into its log and at its disk",
+        ),
+        Some("OOM") => refused(
+            ErrorKind::LimitExceeded,
+            "the server holds as much as its `maxmemory` allows; nothing was changed; raise it or remove data",
+        ),
+        Some("WRONGTYPE") => refused(
+            ErrorKind::Corrupted,
+            "a key of the store holds something that spinney did not put there",
+        ),
+        Some("MOVED" | "ASK" | "CROSSSLOT") => refused(
+            ErrorKind::Unsupported,
+            "the server is part of a cluster; spinney needs a single server and its replicas",
+        ),
+        _ if error.detail().is_some_and(|detail| detail.contains("DB index is out of range")) => {
+            refused(ErrorKind::InvalidInput, "the server has no database of that number")
+        }
+        _ => refused(ErrorKind::Io, "the server or the client library refused the request"),
+    }
+}
+
+/// What was said, as a source; in one line, and never longer than a line should be.
+#[derive(Debug)]
+struct Said(String);
+
+impl Said {
+    fn of(error: &RedisError) -> Said {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        Said(line.chars().take(200).collect())
+    }
+}
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Said {}
