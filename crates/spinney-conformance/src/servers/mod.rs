@@ -1,4 +1,8 @@
-//! Servers for tests of what stands on [`spinney::network`], and wrappers of them.
+//! Servers for tests of what stands on [`spinney::network`], what all of them must do, and wrappers of
+//! them.
 
+pub mod contract;
 pub mod flaky;
+pub mod proxy;
+pub mod redis;
 pub mod reference;

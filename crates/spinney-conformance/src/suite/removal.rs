@@ -32,7 +32,7 @@ fn subtree(s: &Subject) {
     s.check();
     let records = s.records();
     s.store.write(|tx| tx.set("/a/big", &large(5))).expect("sets");
-    assert!(s.records() > records + 20);
+    assert!(s.records() > records + 10);
     s.store.write(|tx| tx.remove("/a/big")).expect("removes");
     s.check();
     assert_eq!(s.records(), records);

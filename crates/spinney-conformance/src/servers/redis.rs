@@ -1,0 +1,163 @@
+//! A `redis-server` of a test.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redis::{Client, FromRedisValue};
+use tempfile::TempDir;
+
+use crate::folder;
+
+/// How long a server may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server of its own on a port of the kernel's choosing, which ends with it.
+pub struct RedisServer {
+    folder: TempDir,
+    port: u16,
+    settings: Vec<String>,
+    process: Option<Child>,
+}
+
+impl RedisServer {
+    /// Starts a server with settings as on its command line; without any it keeps nothing on disk.
+    /// `None`, with a line that says so, where there is none to start.
+    ///
+    /// # Panics
+    /// When a server that is there does not start.
+    pub fn start(settings: &[&str]) -> Option<RedisServer> {
+        let program = Command::new("redis-server").arg("--version").output();
+        if program.is_err() {
+            println!("skipped: redis-server is missing; `scripts/prepare` installs it on Debian");
+            return None;
+        }
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let port = free_port();
+        let mut server = RedisServer { folder: folder::temporary(), port, settings, process: None };
+        server.resume();
+        Some(server)
+    }
+
+    /// A server that syncs each write before it answers.
+    pub fn start_durable() -> Option<RedisServer> {
+        RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"])
+    }
+
+    /// Starts the server again, with what it kept.
+    ///
+    /// # Panics
+    /// When it does not answer in time.
+    pub fn resume(&mut self) {
+        let mut command = Command::new("redis-server");
+        // A server must not outlive a test that was killed.
+        if let Ok(found) = Command::new("setpriv").arg("--version").output()
+            && found.status.success()
+        {
+            command = Command::new("setpriv");
+            command.args(["--pdeathsig", "KILL", "redis-server"]);
+        }
+        command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        command.args(["--unixsocket", &self.socket(), "--daemonize", "no"]);
+        command.arg("--dir").arg(self.folder.path()).args(&self.settings);
+        let log = std::fs::File::create(self.folder.path().join("log")).expect("a log");
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
+        self.process = Some(command.spawn().expect("redis-server starts"));
+        let since = Instant::now();
+        while self.try_ask::<String>(&["PING"]).is_err_and(|error| error.code() != Some("NOAUTH")) {
+            let log = || std::fs::read_to_string(self.folder.path().join("log"));
+            assert!(since.elapsed() < PATIENCE, "redis-server does not answer: {:?}", log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends the server without a chance to clean up.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().expect("kill");
+            process.wait().expect("wait");
+        }
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The path of its socket.
+    pub fn socket(&self) -> String {
+        self.folder.path().join("socket").display().to_string()
+    }
+
+    /// The URL of a store in its first database.
+    pub fn url(&self, store: &str) -> String {
+        format!("redis://127.0.0.1:{}/0?store={store}", self.port)
+    }
+
+    /// What it answers to a command.
+    ///
+    /// # Panics
+    /// When it answers with an error.
+    pub fn ask<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_ask(words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    fn try_ask<T: FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
+        let client = Client::open(format!("redis://127.0.0.1:{}", self.port))?;
+        let mut connection = client.get_connection_with_timeout(Duration::from_secs(1))?;
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query(&mut connection)
+    }
+
+    /// Where it keeps its files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A fact among what `INFO` says.
+    ///
+    /// # Panics
+    /// When there is none of that name.
+    pub fn text(&self, section: &str, name: &str) -> String {
+        let facts: String = self.ask(&["INFO", section]);
+        let value = facts.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.unwrap_or_else(|| panic!("no `{name}` in {facts}")).to_owned()
+    }
+
+    /// A number among what `INFO` says.
+    ///
+    /// # Panics
+    /// When there is none of that name.
+    pub fn info(&self, section: &str, name: &str) -> u64 {
+        self.text(section, name).parse().expect("a number")
+    }
+
+    /// How often a command was called since the server started.
+    pub fn calls(&self, command: &str) -> u64 {
+        let facts: String = self.ask(&["INFO", "commandstats"]);
+        let name = format!("cmdstat_{command}:calls=");
+        let calls = facts.lines().find_map(|line| line.strip_prefix(&name)?.split(',').next());
+        calls.map_or(0, |calls| calls.parse().unwrap_or(0))
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A port that nobody listens on at the moment.
+///
+/// # Panics
+/// When the system has none.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}

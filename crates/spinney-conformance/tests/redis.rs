@@ -1,0 +1,509 @@
+//! The Redis backend on servers of its own.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spinney::backends::redis::{Options, Redis};
+use spinney::network::{Network, NetworkOptions, Server};
+use spinney::{Durability, ErrorKind, OpenOptions, Store, Transaction, Value};
+use spinney_conformance::child::{self, child_command};
+use spinney_conformance::contract::contract;
+use spinney_conformance::mirror::Mirror;
+use spinney_conformance::model::{self, History};
+use spinney_conformance::servers::contract::{Terms, server_contract};
+use spinney_conformance::servers::redis::{RedisServer, free_port};
+use spinney_conformance::strict::Strict;
+use spinney_conformance::{suite, timed};
+use spinney_core::Memory;
+
+fn open(url: &str, options: Options) -> Redis {
+    Redis::open(url, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn network(url: &str) -> Network<Redis> {
+    Network::new(open(url, Options::CREATE), NetworkOptions::DEFAULT)
+}
+
+/// A store whose commits need not survive the end of the server.
+fn options() -> OpenOptions {
+    OpenOptions::new().durability(Durability::Process)
+}
+
+fn store(server: &RedisServer) -> Store {
+    options().open(&server.url("t")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Makes stores of one server, each with a name of its own.
+struct Stores<'s> {
+    server: &'s RedisServer,
+    count: Cell<u64>,
+}
+
+impl Stores<'_> {
+    fn of(server: &RedisServer) -> Stores<'_> {
+        Stores { server, count: Cell::new(0) }
+    }
+
+    fn next_url(&self) -> String {
+        self.count.set(self.count.get() + 1);
+        self.server.url(&format!("s{}", self.count.get()))
+    }
+
+    fn backend(&self) -> Network<Redis> {
+        network(&self.next_url())
+    }
+}
+
+#[test]
+fn the_adapter_does_what_every_server_must() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let stores = Stores::of(&server);
+    let leased = Duration::from_secs(2);
+    let network = NetworkOptions { lease: leased, ..NetworkOptions::DEFAULT };
+    let options = Options { network, ..Options::CREATE };
+    let clients = || {
+        let url = stores.next_url();
+        [open(&url, options), open(&url, options)].map(|redis| Box::new(redis) as Box<dyn Server>)
+    };
+    timed("contract of servers on Redis", || {
+        server_contract(&clients, Terms { leased, random_batches: 1_500 });
+    });
+}
+
+/// The first durable one of all tests: a server that syncs takes all that others take.
+#[test]
+fn the_contract_holds() {
+    let Some(server) = RedisServer::start_durable() else { return };
+    let stores = Stores::of(&server);
+    timed("contract on Redis", || contract(&|| Box::new(stores.backend())));
+}
+
+#[test]
+fn the_suite_passes() {
+    let Some(server) = RedisServer::start_durable() else { return };
+    let stores = Stores::of(&server);
+    timed("suite on Redis", || suite(&|| Arc::new(stores.backend())));
+}
+
+#[test]
+fn histories_are_as_in_memory() {
+    let Some(server) = RedisServer::start_durable() else { return };
+    let stores = Stores::of(&server);
+    let seed = std::env::var("SPINNEY_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    println!("SPINNEY_TEST_SEED={seed}");
+    timed("random histories on a mirror of memory and Redis", || {
+        for (batch_max, keys_max, diffs) in
+            [(4, 12, true), (12, 60, true), (60, 300, false), (25, 600, false)]
+        {
+            let history = History { seed, operations: 4_000, batch_max, keys_max, diffs };
+            println!("{history:?}");
+            let memory = Memory::with_sizes(16_352, 511, 32 << 20);
+            model::run(&Strict::new(Mirror::new(memory, stores.backend())), &history);
+        }
+    });
+}
+
+/// A list of small items, as the datastore workload has them.
+fn items(count: usize) -> Value {
+    let item = |i: usize| {
+        let text = format!(r#"{{"name": "item{i:07}", "number": {i}}}"#);
+        spinney::formats::parse(&text).expect("an item")
+    };
+    (0..count).map(item).collect::<Vec<_>>().into()
+}
+
+fn commits(server: &RedisServer) -> u64 {
+    server.calls("evalsha") + server.calls("eval")
+}
+
+#[test]
+fn a_commit_of_one_leaf_is_one_round_trip() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let theirs = store(&server);
+    theirs.write(|tx| tx.set("/list", &items(20_000))).expect("write");
+    let ours = store(&server);
+    let trips = |path: &str, value: &str| {
+        let before = commits(&server);
+        ours.write(|tx| tx.set(path, &value.into())).expect("write");
+        commits(&server) - before
+    };
+    let first = trips("/list/10/name", "ours");
+    assert!(first <= 6, "{first} requests of a client that knows nothing");
+    assert_eq!(trips("/list/10/name", "again"), 1);
+    assert_eq!(trips("/list/11/name", "a neighbour"), 1);
+    let far = trips("/list/15000/name", "another page");
+    assert!(far <= 2, "{far} requests for a commit and a page that is not cached");
+    // What another client did costs a second try.
+    theirs.write(|tx| tx.set("/list/12/name", &"theirs".into())).expect("write");
+    let after = trips("/list/13/name", "ours");
+    assert!(after <= 8, "{after} requests after a commit of another client");
+    println!("round trips: first {first}, far {far}, after another client {after}");
+}
+
+#[test]
+fn a_hundred_thousand_items_take_little_memory() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = store(&server);
+    let empty = server.info("memory", "used_memory");
+    let value = items(100_000);
+    store.write(|tx| tx.set("/list", &value)).expect("write");
+    let text_len = spinney::formats::print(
+        &value,
+        spinney::formats::Layout::Compact,
+        spinney::formats::Fidelity::Refuse,
+    );
+    let text_len = text_len.expect("a text").len() as u64;
+    let used = server.info("memory", "used_memory") - empty;
+    println!("100000 items: {text_len} bytes of text take {used} bytes of the server");
+    assert!(used <= 3 * text_len, "{used} bytes for {text_len}");
+    let known = store.stats().expect("stats");
+    assert!(known.iter().any(|(name, value)| name == "records" && value != "0"), "{known:?}");
+    // As much again goes when it is removed, and nobody reads what was.
+    store.write(|tx| tx.remove("/list")).expect("remove");
+    store.forget_before(u64::MAX).expect("forget");
+    store.reclaim().expect("reclaim");
+    for i in 0..200_u64 {
+        store.write(|tx| tx.set("/other", &i.into())).expect("write");
+    }
+    let left = server.info("memory", "used_memory").saturating_sub(empty);
+    assert!(left < text_len / 5, "{left} bytes are left");
+}
+
+fn number(value: Option<Value>) -> u64 {
+    match value {
+        Some(Value::Number(number)) => number.as_u64().expect("a small number"),
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+#[test]
+fn an_export_is_one_revision_while_another_client_commits() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let theirs = store(&server);
+    theirs
+        .write(|tx| {
+            tx.set("/a", &0.into())?;
+            tx.set("/list", &items(100_000))?;
+            tx.set("/z", &0.into())
+        })
+        .expect("write");
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut n = 0_u64;
+            while !is_done.load(Ordering::Relaxed) {
+                n += 1;
+                let change = |tx: &mut Transaction<'_>| {
+                    tx.set("/a", &n.into())?;
+                    tx.set("/z", &n.into())?;
+                    tx.set(&format!("/list/{}/number", n * 7_919 % 100_000), &n.into())?;
+                    tx.remove(&format!("/list/{}", n * 31 % 90_000))?;
+                    tx.insert("/list/500", &Value::map())
+                };
+                theirs.write(change).expect("write");
+            }
+            n
+        });
+        // A small cache, so that nearly all comes from the server, long after the snapshot.
+        let network = NetworkOptions { cache_len_max: 100_000, ..NetworkOptions::DEFAULT };
+        let reader = options().network(network).open(&server.url("t")).expect("open");
+        let mut revisions = Vec::new();
+        for _ in 0..5 {
+            let snapshot = reader.read().expect("read");
+            let revision = snapshot.revision().expect("revision");
+            let value = snapshot.get("").expect("an export").expect("a store");
+            let Value::Map(trees) = &value else { panic!("no map") };
+            let (a, z) = (number(trees.get("a").cloned()), number(trees.get("z").cloned()));
+            assert_eq!((a, z), (revision - 1, revision - 1), "one revision");
+            let Some(Value::List(list)) = trees.get("list") else { panic!("no list") };
+            assert_eq!(list.len(), 100_000);
+            revisions.push(revision);
+        }
+        is_done.store(true, Ordering::Relaxed);
+        let commits = writer.join().expect("the writer");
+        println!("exports at {revisions:?} of {commits} commits");
+        assert!(revisions.windows(2).all(|pair| pair[0] < pair[1]), "it never paused");
+    });
+    let kept = server.ask::<u64>(&["HLEN", "{t}:undo"]);
+    println!("{kept} records are kept for older states");
+}
+
+#[test]
+fn eight_clients_starve_nobody_and_lose_nothing() {
+    const ROUNDS: u64 = 100;
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let first = store(&server);
+    first.write(|tx| tx.set("/list", &items(2_000))).expect("write");
+    let waits: Vec<Duration> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..8_u64)
+            .map(|client| {
+                let store = store(&server);
+                scope.spawn(move || {
+                    let mut longest = Duration::ZERO;
+                    for round in 1..=ROUNDS {
+                        let began = Instant::now();
+                        let path = format!("/list/{}/number", client * 250 + round);
+                        let write = store.write(|tx| {
+                            let sum = tx.get(&format!("/sums/{client}"))?;
+                            let sum = sum.map_or(0, |sum| number(Some(sum)));
+                            tx.set(&format!("/sums/{client}"), &(sum + 1).into())?;
+                            tx.set(&path, &(1_000_000 + round).into())
+                        });
+                        write.expect("write");
+                        longest = longest.max(began.elapsed());
+                    }
+                    longest
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().expect("a client")).collect()
+    });
+    let longest = waits.iter().max().expect("eight");
+    println!("timed: the longest wait of eight writers: {:.3} s", longest.as_secs_f64());
+    assert!(*longest < Duration::from_secs(15), "somebody starved: {longest:?}");
+    let snapshot = first.read().expect("read");
+    for client in 0..8_u64 {
+        assert_eq!(number(snapshot.get(&format!("/sums/{client}")).expect("get")), ROUNDS);
+        for round in 1..=ROUNDS {
+            let path = format!("/list/{}/number", client * 250 + round);
+            assert_eq!(number(snapshot.get(&path).expect("get")), 1_000_000 + round);
+        }
+    }
+}
+
+#[test]
+fn a_wait_is_told_of_a_commit_at_once() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let (ours, theirs) = (store(&server), store(&server));
+    let before = commits(&server);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            (0..5).map(|after| ours.wait(after, Duration::from_secs(30)).expect("wait")).max()
+        });
+        thread::sleep(Duration::from_millis(300));
+        for n in 0..5_u64 {
+            thread::sleep(Duration::from_millis(20));
+            theirs.write(|tx| tx.set("/n", &n.into())).expect("write");
+        }
+        assert_eq!(waiter.join().expect("the waiter"), Some(5));
+    });
+    let asked = commits(&server) - before;
+    assert!(asked < 40, "{asked} requests: it was not told, but asked again and again");
+}
+
+/// A user who may not subscribe looks from time to time.
+#[test]
+fn a_wait_without_subscriptions_looks_by_itself() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let words =
+        ["ACL", "SETUSER", "shy", "on", ">pw", "~*", "resetchannels", "+@all", "-subscribe"];
+    server.ask::<String>(&words);
+    let url = server.url("t").replace("redis://", "redis://shy:pw@");
+    let (ours, theirs) = (options().open(&url).expect("open"), options().open(&url).expect("open"));
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| ours.wait(0, Duration::from_secs(30)).expect("wait"));
+        thread::sleep(Duration::from_millis(200));
+        theirs.write(|tx| tx.set("/n", &1.into())).expect("write");
+        let since = Instant::now();
+        assert_eq!(waiter.join().expect("the waiter"), 1);
+        assert!(since.elapsed() < Duration::from_secs(5));
+    });
+}
+
+/// Asserts a kind, a text in one line, and that no password is in it.
+fn refused<T>(kind: ErrorKind, part: &str, tried: spinney::Result<T>) {
+    let Err(error) = tried else { panic!("it was not refused: {part}") };
+    assert_eq!(error.kind(), kind, "{error}");
+    let said = format!("{error}; {error:?}");
+    assert!(error.to_string().contains(part), "`{error}` does not say `{part}`");
+    assert!(!said.contains("s3cret"), "a password is shown: {said}");
+    assert!(!error.to_string().contains('\n') && error.to_string().len() < 400, "{error}");
+}
+
+#[test]
+fn what_is_no_store_is_refused_and_left_as_it_is() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let open = |name: &str| options().open(&server.url(name));
+    server.ask::<String>(&["SET", "{a}:meta", "somebody's"]);
+    refused(ErrorKind::InvalidInput, "`{a}:meta` holds something else", open("a"));
+    server.ask::<u64>(&["HSET", "{b}:meta", "id", "1"]);
+    refused(ErrorKind::InvalidInput, "`{b}:meta` holds something else", open("b"));
+    server.ask::<u64>(&["HSET", "{c}:values", "x", "1"]);
+    refused(ErrorKind::InvalidInput, "`{c}:values` holds something else", open("c"));
+    server.ask::<u64>(&["ZADD", "{d}:changed", "1", "1"]);
+    refused(ErrorKind::InvalidInput, "`{d}:changed` holds something else", open("d"));
+    server.ask::<u64>(&["HSET", "{e}:meta", "spinney", "2", "id", "1"]);
+    refused(ErrorKind::Unsupported, "format `2`", open("e"));
+    assert_eq!(server.ask::<u64>(&["DBSIZE"]), 5, "nothing was added");
+    let nothing = options().create(false).open(&server.url("f"));
+    refused(ErrorKind::NotFound, "no store", nothing);
+    refused(ErrorKind::NotFound, "no store", options().read_only(true).open(&server.url("f")));
+    let far = server.url("t").replace("/0?", "/9999?");
+    refused(ErrorKind::InvalidInput, "no database of that number", options().open(&far));
+    refused(ErrorKind::InvalidInput, "unknown option", options().open(&server.url("t&x=s3cret")));
+    // Another database is another place.
+    let other = server.url("t").replace("/0?", "/3?");
+    options().open(&other).expect("open").write(|tx| tx.set("/a", &1.into())).expect("write");
+    let here = options().create(false).open(&server.url("t"));
+    refused(ErrorKind::NotFound, "no store", here);
+}
+
+#[test]
+fn a_store_that_went_away_is_not_written_over() {
+    let Some(mut server) = RedisServer::start(&[]) else { return };
+    let store = store(&server);
+    store.write(|tx| tx.set("/a", &1.into())).expect("write");
+    server.kill();
+    server.resume();
+    let gone = store.write(|tx| tx.set("/a", &2.into()));
+    refused(ErrorKind::Closed, "is not there any more", gone);
+    refused(ErrorKind::Closed, "is not there any more", store.read());
+    assert_eq!(server.ask::<u64>(&["DBSIZE"]), 0);
+}
+
+#[test]
+fn passwords_are_asked_for_and_never_shown() {
+    let Some(server) = RedisServer::start(&["--requirepass", "s3cret"]) else { return };
+    let with = |user: &str| server.url("t").replace("redis://", &format!("redis://{user}"));
+    refused(ErrorKind::Denied, "wants a password", options().open(&with("")));
+    refused(ErrorKind::Denied, "user and password", options().open(&with(":s3cret2@")));
+    refused(ErrorKind::Denied, "user and password", options().open(&with("bob:s3cret@")));
+    let store = options().open(&with(":s3cret@")).expect("open");
+    store.write(|tx| tx.set("/a", &1.into())).expect("write");
+    let stats = format!("{:?}", store.stats().expect("stats"));
+    assert!(!stats.contains("s3cret"), "{stats}");
+    let socket = format!("redis+unix:{}?pass=s3cret&store=t", server.socket());
+    let store = options().create(false).open(&socket).expect("by its socket");
+    assert_eq!(number(store.read().expect("read").get("/a").expect("get")), 1);
+    // Who may not write is told so.
+    let unreachable = "redis://:s3cret@127.0.0.1:1/0";
+    let network = NetworkOptions { patience: Duration::from_millis(50), ..NetworkOptions::DEFAULT };
+    refused(ErrorKind::Io, "cannot be reached", options().network(network).open(unreachable));
+}
+
+#[test]
+fn durability_is_what_the_server_gives() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let durable = OpenOptions::new().open(&server.url("t")).expect("open");
+    let set = |tx: &mut Transaction<'_>| tx.set("/a", &1.into());
+    refused(ErrorKind::Unsupported, "`appendonly no`", durable.write(set));
+    assert_eq!(durable.read().expect("read").revision().expect("revision"), 0, "before it commits");
+    durable.write_with(Durability::Process, set).expect("it asks for less");
+    server.ask::<String>(&["CONFIG", "SET", "appendonly", "yes", "appendfsync", "everysec"]);
+    let durable = OpenOptions::new().open(&server.url("t")).expect("open");
+    refused(ErrorKind::Unsupported, "`appendfsync everysec`", durable.write(set));
+    server.ask::<String>(&["CONFIG", "SET", "appendfsync", "always"]);
+    let durable = OpenOptions::new().open(&server.url("t")).expect("open");
+    durable.write(|tx| tx.set("/a", &2.into())).expect("a durable write");
+    let stats = durable.stats().expect("stats");
+    let survives = stats.iter().find(|(name, _)| name == "a commit survives");
+    assert!(survives.is_some_and(|(_, what)| what.starts_with("power failures")), "{stats:?}");
+}
+
+#[test]
+fn a_server_that_is_full_or_a_replica_or_forgetful_is_named() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let mut store_ = store(&server);
+    let set = |tx: &mut Transaction<'_>| tx.set("/a", &items(2_000));
+    store_.write(set).expect("write");
+    server.ask::<String>(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    refused(ErrorKind::LimitExceeded, "`maxmemory`", store_.write(|tx| tx.set("/b", &1.into())));
+    // Reading goes on, for new clients, too.
+    store_ = store(&server);
+    assert_eq!(store_.read().expect("read").count("/a").expect("count"), Some(2_000));
+    server.ask::<String>(&["CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru"]);
+    let evicted = options().open(&server.url("t"));
+    refused(ErrorKind::Unsupported, "`maxmemory-policy allkeys-lru`", evicted);
+    server.ask::<String>(&["CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "0"]);
+    store_.write(|tx| tx.set("/b", &2.into())).expect("there is place again");
+
+    let Some(replica) =
+        RedisServer::start(&["--replicaof", "127.0.0.1", &server.port().to_string()])
+    else {
+        return;
+    };
+    let since = Instant::now();
+    while replica.ask::<u64>(&["DBSIZE"]) == 0 {
+        assert!(since.elapsed() < Duration::from_secs(20), "the replica does not follow");
+        thread::sleep(Duration::from_millis(10));
+    }
+    refused(ErrorKind::ReadOnly, "replica", options().open(&replica.url("t")));
+}
+
+#[test]
+fn a_server_that_cannot_save_is_read_and_not_written() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let theirs = store(&server);
+    theirs.write(|tx| tx.set("/a", &1.into())).expect("write");
+    server.ask::<String>(&["CONFIG", "SET", "save", "3600 1"]);
+    std::fs::create_dir(server.folder().join("dump.rdb")).expect("a folder in its way");
+    server.ask::<String>(&["BGSAVE"]);
+    let since = Instant::now();
+    while server.text("persistence", "rdb_last_bgsave_status") != "err" {
+        assert!(since.elapsed() < Duration::from_secs(20), "it saved");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let set = |tx: &mut Transaction<'_>| tx.set("/a", &2.into());
+    refused(ErrorKind::ReadOnly, "cannot save its data", theirs.write(set));
+    assert_eq!(number(theirs.read().expect("read").get("/a").expect("get")), 1);
+    server.ask::<String>(&["CONFIG", "SET", "save", ""]);
+    theirs.write(set).expect("write");
+}
+
+#[test]
+fn tls_is_spoken_with_a_server_that_is_trusted() {
+    let folder = spinney_conformance::folder::temporary();
+    let [key, certificate] =
+        ["key", "certificate"].map(|name| folder.path().join(name).display().to_string());
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+        ])
+        .args(["-days", "2", "-subj", "/CN=localhost", "-keyout", &key, "-out", &certificate])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        println!("skipped: openssl is missing or cannot make a certificate");
+        return;
+    }
+    let port = free_port().to_string();
+    let settings = ["--tls-port", &port, "--tls-cert-file", &certificate, "--tls-key-file", &key];
+    let settings =
+        [&settings[..], &["--tls-ca-cert-file", &certificate, "--tls-auth-clients", "no"]].concat();
+    let Some(_server) = RedisServer::start(&settings) else { return };
+    let url = format!("rediss://localhost:{port}?store=t");
+    let run = |trusted: &str| {
+        let mut child = child_command("tls", Path::new(&url));
+        child.env("SSL_CERT_FILE", trusted).output().expect("a child")
+    };
+    let said = |trusted| String::from_utf8_lossy(&run(trusted).stdout).into_owned();
+    assert!(said(&certificate).contains("said: 1"), "{}", said(&certificate));
+    let untrusted = said("/dev/null");
+    assert!(untrusted.contains("certificate is not trusted"), "{untrusted}");
+}
+
+/// Another process, whose environment says whom to trust.
+#[test]
+fn child() {
+    let Some((_, url)) = child::role() else { return };
+    match options().open(url.to_str().expect("a URL")) {
+        Ok(store) => {
+            store.write(|tx| tx.set("/n", &1.into())).expect("write");
+            child::say(number(store.read().expect("read").get("/n").expect("get")));
+        }
+        Err(error) => child::say(error),
+    }
+}
