@@ -44,11 +44,6 @@ pub fn prefix(tree: TreeId, kind: RecordKind, id: u64) -> [u8; PREFIX_LEN] {
     key
 }
 
-/// The key of a record of derived state: the id is its owner's, and its own key follows.
-pub fn derived_key(tree: TreeId, owner: u64, key: &[u8]) -> Vec<u8> {
-    [&prefix(tree, RecordKind::Derived, owner), key].concat()
-}
-
 /// The tree, the kind and the id in the key of a record.
 #[inline]
 pub fn split_prefix(key: &[u8]) -> Option<(TreeId, u8, u64)> {

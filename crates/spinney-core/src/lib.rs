@@ -18,6 +18,7 @@ pub mod error;
 pub mod expand;
 pub mod fill;
 pub mod history;
+pub mod index;
 pub mod inline;
 pub mod key;
 pub mod layout;

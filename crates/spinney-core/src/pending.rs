@@ -10,15 +10,15 @@ use std::sync::Arc;
 use crate::backend::{Backend, Batch, Change, Outcome, RecordKey, Revision, Snapshot, TreeId};
 use crate::error::{Error, Result};
 use crate::history::{self, History, Undo, log_key};
-use crate::layout::{self, PREFIX_LEN, RecordKind, derived_key, head_key, prefix};
+use crate::index::Derived;
+use crate::layout::{self, PREFIX_LEN, RecordKind, head_key, prefix};
 use crate::node;
 use crate::overlay::{Layered, Overlay};
 use crate::page::Page;
 use crate::part::Part;
 use crate::reclaim;
-use crate::record::{Head, SEAL_LEN, seal};
+use crate::record::Head;
 use crate::separator::{self, Separator};
-use crate::transaction::Derived;
 use crate::view::{PageRecord, View};
 use crate::visit::Container;
 
@@ -78,6 +78,8 @@ pub struct Pending<'b> {
 struct OpenHead {
     tree: TreeId,
     head: Head,
+    /// Its record before; `None` when there was none.
+    before: Option<Box<[u8]>>,
     /// The first id that this transaction gave out.
     first_new_id: u64,
 }
@@ -94,9 +96,15 @@ pub struct StoredPage {
 
 impl OpenHead {
     fn load(snapshot: &dyn Snapshot, tree: TreeId) -> Result<OpenHead> {
-        let mut head = Head::load(snapshot, tree)?.unwrap_or_default();
+        let key = head_key(tree);
+        let before = snapshot.get(&key)?;
+        let mut head = match &before {
+            Some(record) => Head::decode(&key, record)?,
+            None => Head::default(),
+        };
         head.next_id = head.next_id.max(1);
-        Ok(OpenHead { tree, first_new_id: head.next_id, head })
+        let before = before.map(|record| record.into_owned().into());
+        Ok(OpenHead { tree, first_new_id: head.next_id, head, before })
     }
 }
 
@@ -207,19 +215,10 @@ impl<'b> Pending<'b> {
     }
 
     /// Sets and removes records of derived state.
-    ///
     pub fn put_derived(&mut self, derived: Vec<Derived>) {
-        for Derived { tree, owner, key, content } in derived {
-            let key = derived_key(tree, owner, &key);
-            match content {
-                None => self.delete(&key),
-                Some(content) => {
-                    let mut record = vec![0; SEAL_LEN];
-                    record.extend_from_slice(&content);
-                    seal(&key, &mut record);
-                    self.put(&key, &record);
-                }
-            }
+        for (key, record) in derived {
+            self.unwritten_len += key.len() + record.as_ref().map_or(0, |record| record.len());
+            self.layered.overlay_mut().stage(key, record);
         }
     }
 
@@ -477,8 +476,7 @@ impl<'b> Pending<'b> {
         let before = self.layered.base();
         for open in &self.heads {
             // Reclaim may delete the head of a tree that is gone.
-            let key = head_key(open.tree);
-            undo.add_whole(&key, before.get(&key)?.as_deref());
+            undo.add_whole(&head_key(open.tree), open.before.as_deref());
         }
         for (key, after) in self.layered.overlay().iter() {
             let Some((tree, kind, id)) = layout::split_prefix(key) else { continue };

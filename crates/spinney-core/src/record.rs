@@ -90,25 +90,30 @@ impl Head {
     /// `Corrupted` when the record is damaged.
     pub fn load(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Option<Head>> {
         let key = head_key(tree);
-        let Some(record) = snapshot.get(&key)? else {
-            return Ok(None);
-        };
-        let root_at = Head::check(&key, &record)?;
-        let bad = || damaged(&key, "its fields do not read");
+        snapshot.get(&key)?.map(|record| Head::decode(&key, &record)).transpose()
+    }
+
+    /// Reads a head record.
+    ///
+    /// # Errors
+    /// `Corrupted` when it is damaged.
+    pub fn decode(key: &[u8], record: &[u8]) -> Result<Head> {
+        let root_at = Head::check(key, record)?;
+        let bad = || damaged(key, "its fields do not read");
         let mut at = 12;
-        let next_id = varint::read(&record, &mut at).ok_or_else(bad)?;
+        let next_id = varint::read(record, &mut at).ok_or_else(bad)?;
         let mut building = Vec::new();
-        for _ in 0..varint::read(&record, &mut at).ok_or_else(bad)? {
-            let tree = varint::read(&record, &mut at).ok_or_else(bad)?;
-            let first = varint::read(&record, &mut at).ok_or_else(bad)?;
+        for _ in 0..varint::read(record, &mut at).ok_or_else(bad)? {
+            let tree = varint::read(record, &mut at).ok_or_else(bad)?;
+            let first = varint::read(record, &mut at).ok_or_else(bad)?;
             building.push((TreeId::try_from(tree).map_err(|_| bad())?, first));
         }
-        Ok(Some(Head {
-            revision: layout::head_revision(Some(&record))?,
+        Ok(Head {
+            revision: layout::head_revision(Some(record))?,
             next_id,
             building,
             root: record[root_at..].to_vec(),
-        }))
+        })
     }
 
     /// The root node of a tree, without copying it; `None` where there is no tree.

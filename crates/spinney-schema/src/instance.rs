@@ -1,6 +1,8 @@
 //! What the evaluator needs to read of a document, wherever it is stored.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use spinney_core::error::{Error, Result};
 use spinney_core::key::Key;
@@ -21,6 +23,19 @@ pub enum Leaf<'a> {
     String(Cow<'a, str>),
     /// Bytes, which are of no type that JSON Schema knows.
     Bytes(Cow<'a, [u8]>),
+}
+
+impl Leaf<'_> {
+    /// The same, in memory of its own.
+    pub fn into_value(self) -> Value {
+        match self {
+            Leaf::Null => Value::Null,
+            Leaf::Bool(value) => Value::Bool(value),
+            Leaf::Number(num) => Value::Number(num.to_owned()),
+            Leaf::String(text) => Value::String(text.into_owned()),
+            Leaf::Bytes(bytes) => Value::Bytes(bytes.into_owned()),
+        }
+    }
 }
 
 /// One node of a document, cheap to clone, from which its members are reached.
@@ -116,7 +131,11 @@ impl<'a> Instance for &'a Value {
 pub struct Stored<'s> {
     view: View<'s>,
     slot: Slot<'s>,
+    /// The member that was asked for last, in a container: several walks often take the same way.
+    last: Option<Rc<RefCell<Option<LastMember<'s>>>>>,
 }
+
+type LastMember<'s> = (String, Option<Stored<'s>>);
 
 impl<'s> Stored<'s> {
     /// A node that a view has found.
@@ -125,7 +144,8 @@ impl<'s> Stored<'s> {
     /// `Corrupted` when it refers to a tree that is missing.
     pub fn new(view: View<'s>, mut slot: Slot<'s>) -> Result<Stored<'s>> {
         view.follow(&mut slot)?;
-        Ok(Stored { view, slot })
+        let is_container = slot.read()?.node.container().is_some();
+        Ok(Stored { view, slot, last: is_container.then(Rc::default) })
     }
 
     fn moved(&self, enter: impl FnOnce(&mut Slot<'s>) -> Result<bool>) -> Result<Option<Self>> {
@@ -175,7 +195,15 @@ impl<'s> Instance for Stored<'s> {
     }
 
     fn member(&self, key: &str) -> Result<Option<Self>> {
-        self.moved(|slot| self.view.enter_key(slot, &Key::new(key).encoded()))
+        let Some(last) = &self.last else { return Ok(None) };
+        if let Some((last, member)) = &*last.borrow()
+            && last == key
+        {
+            return Ok(member.clone());
+        }
+        let member = self.moved(|slot| self.view.enter_key(slot, &Key::new(key).encoded()))?;
+        *last.borrow_mut() = Some((key.to_owned(), member.clone()));
+        Ok(member)
     }
 
     fn element(&self, position: u64) -> Result<Option<Self>> {
@@ -187,7 +215,7 @@ impl<'s> Instance for Stored<'s> {
             NodeKind::Map => self.view.cursor(&self.slot)?,
             _ => None,
         };
-        Ok(StoredMembers { view: self.view, cursor })
+        Ok(StoredMembers { view: self.view, cursor, buffer: Vec::new() })
     }
 
     fn elements(&self, from: u64) -> Result<Self::Elements> {
@@ -204,6 +232,8 @@ impl<'s> Instance for Stored<'s> {
 pub struct StoredMembers<'s> {
     view: View<'s>,
     cursor: Option<Cursor<'s>>,
+    /// For keys.
+    buffer: Vec<u8>,
 }
 
 impl<'s> Iterator for StoredMembers<'s> {
@@ -211,12 +241,12 @@ impl<'s> Iterator for StoredMembers<'s> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let cursor = self.cursor.as_mut()?;
-        let view = self.view;
+        let (view, buffer) = (self.view, &mut self.buffer);
         let mut next = || {
             if !cursor.advance()? {
                 return Ok(None);
             }
-            let key = cursor.key(&mut Vec::new())?.text().into_owned();
+            let key = cursor.key(buffer)?.text().into_owned();
             Ok(Some((key, Stored::new(view, cursor.slot()?)?)))
         };
         next().transpose()

@@ -31,4 +31,4 @@ pub use instance::{Instance, Stored};
 pub use report::{Report, Violation};
 pub use resources::Documents;
 pub use schema::Schema;
-pub use vocabulary::{Entries, Judged, Record};
+pub use vocabulary::{ChangeContent, Entries};

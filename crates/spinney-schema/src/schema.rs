@@ -206,6 +206,18 @@ impl Applicator {
         }
     }
 
+    /// Whether it holds when each member that it looks at fits, and asks nothing else of them.
+    pub fn asserts_members(&self) -> bool {
+        matches!(
+            self,
+            Applicator::Properties(_)
+                | Applicator::PropertyNames(_)
+                | Applicator::Items(_)
+                | Applicator::UnevaluatedProperties(_)
+                | Applicator::UnevaluatedItems(_)
+        )
+    }
+
     /// All schemas that it applies, to the node or below.
     pub fn schemas(&self) -> Vec<NodeId> {
         match self {

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use spinney_core::backend::Backend;
 use spinney_core::transaction::Transaction;
 use spinney_core::{ErrorKind, Memory, Value};
-use spinney_schema::{Changes, Documents, Options, Report, Schema, Stored};
+use spinney_schema::{ChangeContent, Changes, Documents, Options, Report, Schema, Stored};
 
 type Index = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -197,17 +197,25 @@ fn judge(
     changes: &Changes,
 ) -> Report {
     let entries = schema.entries(before, after, changes).expect("reads");
-    let judged = entries.judge(schema, |key| Ok(index.get(key).cloned())).expect("judges");
-    if judged.report.is_valid() {
-        for record in judged.records {
-            assert!(record.key.len() <= 160);
-            match record.content {
-                Some(content) => drop(index.insert(record.key, content)),
-                None => assert!(index.remove(&record.key).is_some()),
+    let mut changed = Vec::new();
+    let report = entries.judge(schema, |key, change| {
+        assert!(key.len() <= 160);
+        assert!(changed.last().is_none_or(|(last, _): &(Vec<u8>, _)| **last < *key));
+        let mut content = Vec::new();
+        change(index.get(key).map_or(&[], |content| content), &mut content)?;
+        changed.push((key.to_vec(), content));
+        Ok(())
+    });
+    let report = report.expect("judges");
+    if report.is_valid() {
+        for (key, content) in changed {
+            match content.is_empty() {
+                false => drop(index.insert(key, content)),
+                true => assert!(index.remove(&key).is_some()),
             }
         }
     }
-    judged.report
+    report
 }
 
 #[test]
@@ -333,4 +341,23 @@ fn keywords_that_apply_only_at_times_are_refused() {
             .expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     }
+}
+
+/// Nothing recurses on the way down, nor when what was noted on it is dropped.
+#[test]
+fn documents_may_be_deep() {
+    let schema = json!({
+        "properties": { "below": { "$ref": "#" }, "other": { "x-spinney-reference": { "key": "/keys/*" } } },
+        "x-spinney-unique": [["/other"]]
+    });
+    let schema = compile(&schema);
+    let mut document = value(&json!({ "other": "gone" }));
+    for _ in 0..100_000 {
+        document = [("below", document)].into_iter().collect::<spinney_core::Map>().into();
+    }
+    let document = &document;
+    let entries = schema.entries(None, Some(&document), &Changes::everything()).expect("reads");
+    let change = |_: &[u8], change: ChangeContent<'_>| change(&[], &mut Vec::new());
+    let report = entries.judge(&schema, change).expect("judges");
+    assert_eq!(report.count(), 1, "{report}");
 }

@@ -1,10 +1,15 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
 //! process|durable|remove|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//!
+//! `judged|unjudged` change a leaf under a schema and without one, `references|values` add 40 000 members under a
+//! schema that has them refer to others and under one that does not; collect them with callgrind's
+//! `--toggle-collect='*hot_paths::measured*'`.
 
 use std::time::{Duration, Instant};
 
 use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
-use spinney::{Durability, Existing, Map, OpenOptions, Value};
+use spinney::schemas::SchemaOptions;
+use spinney::{Durability, Existing, Map, OpenOptions, Store, Value};
 
 const ITEMS: u32 = 100_000;
 
@@ -12,6 +17,73 @@ fn text() -> String {
     let item = |i: u32| format!("\"{i},str{i}\":{{\"k1\":{i},\"k2\":\"str{i}\",\"l\":\"l{i}\"}}");
     let items: Vec<String> = (0..ITEMS).map(item).collect();
     format!("{{\"cont\":{{\"lst\":{{{}}}}}}}", items.join(","))
+}
+
+/// A document of items that refer to each other, all with different names.
+fn net() -> String {
+    let item = |i: u32| {
+        let next = (i + 1) % ITEMS;
+        format!("\"{i}\":{{\"name\":\"item {i}\",\"next\":\"{next}\"}}")
+    };
+    let items: Vec<String> = (0..ITEMS).map(item).collect();
+    format!("{{\"items\":{{{}}}}}", items.join(","))
+}
+
+/// A schema of [`net`], with what it says of `links`.
+fn net_schema(link: &str) -> spinney::Result<Value> {
+    formats::parse(
+        &r#"{
+            "properties": {
+                "items": {
+                    "additionalProperties": {
+                        "type": "object",
+                        "required": ["name", "next"],
+                        "properties": {
+                            "name": { "type": "string", "pattern": "^[a-z]+ [0-9 ]+$", "maxLength": 64 },
+                            "next": { "type": "string", "x-spinney-reference": { "key": "/items/*" } }
+                        },
+                        "additionalProperties": false
+                    },
+                    "x-spinney-unique": [["/name"]]
+                },
+                "links": { "additionalProperties": { "type": "string"LINK } }
+            }
+        }"#
+        .replace("LINK", link),
+    )
+}
+
+/// What a profiler is to look at.
+#[inline(never)]
+fn measured<T>(what: impl FnOnce() -> T) -> T {
+    what()
+}
+
+/// Changes names of items.
+fn change_leaves(store: &Store, times: u32) -> spinney::Result<()> {
+    for i in 0..times * 1_000 {
+        let path = format!("/net/items/{}/name", i * 7919 % ITEMS);
+        let name = Value::from(format!("new {i}"));
+        measured(|| store.write_with(Durability::None, |tx| tx.set(&path, &name)))?;
+    }
+    Ok(())
+}
+
+/// Adds many members in one commit, again and again; prints the least that it took.
+fn add_links(store: &Store, times: u32) -> spinney::Result<()> {
+    let links: Map =
+        (0..40_000).map(|i| (format!("link{i}"), Value::from(i.to_string()))).collect();
+    let links = Value::Map(links);
+    let mut least = Duration::MAX;
+    for _ in 0..times {
+        let start = Instant::now();
+        measured(|| store.write_with(Durability::None, |tx| tx.set("/net/links", &links)))?;
+        least = least.min(start.elapsed());
+        store.write(|tx| tx.remove("/net/links"))?;
+        store.wait_until_reclaimed();
+    }
+    println!("least: {least:?}");
+    Ok(())
 }
 
 fn main() -> spinney::Result<()> {
@@ -32,10 +104,29 @@ fn main() -> spinney::Result<()> {
             })
         })
     };
-    import("/running")?;
-    store.sync()?;
+    let link = match &*what {
+        "judged" | "references" => Some(r#", "x-spinney-reference": { "key": "/items/*" }"#),
+        "values" => Some(""),
+        _ => None,
+    };
+    if link.is_some() || what == "unjudged" {
+        store.write(|tx| {
+            tx.set_with("/net", Existing::Any, |visitor| {
+                formats::read(net().as_bytes(), Dialect::Json, visitor)
+            })
+        })?;
+        if let Some(link) = link {
+            store.set_schema("/net", &net_schema(link)?, SchemaOptions::default())?;
+        }
+        store.checkpoint()?;
+    } else {
+        import("/running")?;
+        store.sync()?;
+    }
     let start = Instant::now();
     match &*what {
+        "judged" | "unjudged" => change_leaves(&store, times)?,
+        "references" | "values" => add_links(&store, times)?,
         "import" => {
             for _ in 0..times {
                 import("/running")?;
@@ -125,7 +216,7 @@ fn main() -> spinney::Result<()> {
             for i in 0..times * 1_000 {
                 let value = Value::from(format!("x{i}"));
                 let path = "/running/cont/lst/50000,str50000/l";
-                store.write_with(level, |tx| tx.set(path, &value))?;
+                measured(|| store.write_with(level, |tx| tx.set(path, &value)))?;
             }
         }
         "remove" => {
@@ -178,7 +269,7 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, remove, sets, appends"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, remove, sets, appends, judged, unjudged, references, values"
         ),
     }
     let per = start.elapsed() / times;

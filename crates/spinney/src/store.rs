@@ -600,8 +600,6 @@ impl Shared {
             transaction.set_author(&self.note.author)?;
             transaction.set_message(&self.note.message)?;
             transaction.set_revisions_max(self.revisions_max);
-            #[cfg(feature = "schema")]
-            let had_schemas = transaction.exists(schemas::TREE)?;
             transaction.set_base_path(self.origin.base_path.clone());
             let value = edit(&mut transaction)?;
             if let Some(questions) = &mut questions {
@@ -612,7 +610,7 @@ impl Shared {
             #[cfg(feature = "schema")]
             let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path);
             #[cfg(feature = "schema")]
-            if had_schemas || transaction.at_root(|tx| tx.exists(schemas::TREE))? {
+            if transaction.knows_tree(schemas::NAME)? {
                 reviewers.push(&mut guard);
             }
             reviewers.extend(questions.as_deref_mut().map(|asks| asks as &mut dyn Review));

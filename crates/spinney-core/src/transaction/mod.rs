@@ -27,7 +27,7 @@ use crate::path::{self, Path};
 use crate::pending::Pending;
 
 pub use commit::{Commit, Preview};
-pub use review::{Derived, Proposed, Review};
+pub use review::{Proposed, Review};
 
 /// Edits that become visible together or not at all.
 ///

@@ -1,6 +1,7 @@
 //! Reading with the edits of a transaction laid over the state that it started from.
 
 use crate::compare::{Compared, Comparison, Relation};
+use crate::edit::Body;
 use crate::edit::read::{self, Found};
 use crate::error::{Error, Result};
 use crate::node::{self};
@@ -8,7 +9,7 @@ use crate::path::Display;
 use crate::value::{Value, ValueBuilder};
 use crate::visit::{Container, Visitor};
 
-use super::Transaction;
+use super::{Transaction, encoded_key};
 
 impl Transaction<'_> {
     pub(super) fn found(&self, path: &str) -> Result<Option<Found<'_>>> {
@@ -84,6 +85,19 @@ impl Transaction<'_> {
     /// As [`Transaction::get`].
     pub fn exists(&self, path: &str) -> Result<bool> {
         Ok(self.found(path)?.is_some())
+    }
+
+    /// Whether a tree has a name, or had it when the transaction began.
+    ///
+    /// # Errors
+    /// `LimitExceeded` for a name that is too long; those of reading.
+    pub fn knows_tree(&self, name: &str) -> Result<bool> {
+        let key = encoded_key(name)?;
+        let is_edited = match &self.edits.nodes[0].body {
+            Body::Map(map) => map.edits.get(&key).is_some(),
+            Body::List(_) => false,
+        };
+        Ok(is_edited || self.edits.stored_tree(&self.pending, &key)?.is_some())
     }
 
     /// What container stands at a path; `None` when there is none.

@@ -1,9 +1,10 @@
 //! What may stand between a commit's diff and its batch: authorisation, validation, vetoes, indexes.
 
-use crate::backend::{Revision, Snapshot, TreeId};
+use crate::backend::{Revision, Snapshot};
 use crate::diff::Diff;
 use crate::error::Result;
 use crate::history::Note;
+use crate::index::Derived;
 use crate::overlay::{Layered, Overlay};
 use crate::pending::Pending;
 use crate::view::View;
@@ -44,20 +45,6 @@ impl Proposed<'_> {
     pub fn staged(&self) -> &Overlay {
         self.pending.staged()
     }
-}
-
-/// A record of derived state, such as an entry of an index, that is committed with what it is
-/// derived from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Derived {
-    /// The tree that it belongs to, and is dropped with.
-    pub tree: TreeId,
-    /// What it is derived for: an index or a schema.
-    pub owner: u64,
-    /// Its key within the owner's records.
-    pub key: Vec<u8>,
-    /// Its content; `None` removes it.
-    pub content: Option<Vec<u8>>,
 }
 
 /// Looks at commits before they are made.

@@ -8,7 +8,7 @@ use crate::decimal;
 use crate::equality;
 use crate::instance::{Instance, Leaf};
 use crate::report::{describe, shortened};
-use crate::schema::{Assertion, Check, Types};
+use crate::schema::{Assertion, Check, NodeId, Schema, Types};
 use spinney_core::node::NodeKind;
 
 impl<I: Instance> Evaluation<'_, I> {
@@ -25,14 +25,7 @@ impl<I: Instance> Evaluation<'_, I> {
             if inside.is_some_and(|inside| !check.may_break(inside)) {
                 continue;
             }
-            let subject = &self.frame().job.subject;
-            let broken = match check.of_leaf(subject)? {
-                Some(broken) => Some(broken),
-                None => match subject.node() {
-                    Some(node) => check.of_container(node)?,
-                    None => None,
-                },
-            };
+            let broken = check.broken_by(&self.frame().job.subject)?;
             if let Some(Broken { expected, found }) = broken {
                 self.fail(keyword, expected, found.as_deref())?;
                 if self.frame().job.quiet {
@@ -41,6 +34,26 @@ impl<I: Instance> Evaluation<'_, I> {
             }
         }
         Ok(())
+    }
+}
+
+impl Schema {
+    /// Whether a node fits a schema that looks at the node alone; `None` when it may look further.
+    pub(super) fn fits_at_once<I: Instance>(
+        &self,
+        node: NodeId,
+        subject: &Subject<I>,
+    ) -> Result<Option<bool>> {
+        let node = &self.nodes[node];
+        if !node.is_shallow() {
+            return Ok(None);
+        }
+        for Assertion { check, .. } in &node.assertions {
+            if check.broken_by(subject)?.is_some() {
+                return Ok(Some(false));
+            }
+        }
+        Ok(Some(node.verdict != Some(false)))
     }
 }
 
@@ -86,6 +99,14 @@ impl Check {
         }
     }
 
+    /// Why it does not hold of a node.
+    fn broken_by<I: Instance>(&self, subject: &Subject<I>) -> Result<Option<Broken>> {
+        match (self.of_leaf(subject)?, subject.node()) {
+            (None, Some(node)) => self.of_container(node),
+            (broken, _) => Ok(broken),
+        }
+    }
+
     /// Assertions about scalars, and those about any node.
     fn of_leaf<I: Instance>(&self, subject: &Subject<I>) -> Result<Option<Broken>> {
         let broken = |is_broken: bool, say: &dyn Fn() -> String| {
@@ -97,9 +118,10 @@ impl Check {
                 return broken(!fits, &|| types.describe());
             }
             Check::Const(value) => {
-                let fits = is_equal(subject, value)?;
-                let shown = describe(&value)?;
-                return broken(!fits, &|| shown.clone());
+                return match is_equal(subject, value)? {
+                    true => Ok(None),
+                    false => Ok(expected(describe(&value)?)),
+                };
             }
             Check::Enum(values) => {
                 for value in values {

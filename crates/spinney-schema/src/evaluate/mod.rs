@@ -244,6 +244,7 @@ impl<'e, I: Instance> Evaluation<'e, I> {
             return Ok(Ok(None));
         }
         let applicator = self.applicator();
+        let asserts_members = applicator.asserts_members();
         loop {
             if self.is_decided(applicator) {
                 let frame = self.frame_mut();
@@ -252,6 +253,16 @@ impl<'e, I: Instance> Evaluation<'e, I> {
                 return Ok(Ok(None));
             }
             if let Some(job) = self.frame_mut().queue.pop_front() {
+                // Most members are scalars that fit: they need no frame.
+                if asserts_members
+                    && job.before.is_none()
+                    && self.schema.fits_at_once(job.node, &job.subject)? == Some(true)
+                {
+                    match self.spend() {
+                        Ok(()) => continue,
+                        Err(Exhausted) => return Ok(Err(Exhausted)),
+                    }
+                }
                 return Ok(Ok(Some(job)));
             }
             if let Err(Exhausted) = self.spend() {

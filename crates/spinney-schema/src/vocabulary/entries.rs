@@ -1,17 +1,18 @@
 //! What a change takes from an index and puts into it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
-use spinney_core::Path;
+use spinney_core::Value;
 use spinney_core::error::Result;
 
+use super::trail::Trail;
 use super::{ConstraintId, Rule, Sites};
 use crate::changes::{Change, Changes, Inside};
 use crate::decimal::Decimal;
 use crate::instance::{Instance, Leaf};
-use crate::report;
 use crate::schema::Schema;
 use spinney_core::node::NodeKind;
 
@@ -19,81 +20,32 @@ use spinney_core::node::NodeKind;
 /// that keys fit every engine.
 const EXACT_LEN_MAX: usize = 64;
 
-/// A node's way from the root, shared between those below.
+/// Few index keys are longer.
+const KEY_LEN_USUAL: usize = 32;
+
+/// A node that stands for a key of an index, and comes or goes.
 #[derive(Debug)]
-pub(crate) struct Trail {
-    above: Option<Rc<Trail>>,
-    step: Option<Rc<str>>,
-    /// Whether the last step is a key.
-    is_key: bool,
-    /// Whether it leads through a list, whose positions do not last.
-    in_list: bool,
-}
-
-impl Trail {
-    fn root() -> Rc<Trail> {
-        Rc::new(Trail { above: None, step: None, is_key: false, in_list: false })
-    }
-
-    fn member(self: &Rc<Trail>, key: &str) -> Rc<Trail> {
-        let above = Some(Rc::clone(self));
-        Rc::new(Trail { above, step: Some(key.into()), is_key: true, in_list: self.in_list })
-    }
-
-    fn element(self: &Rc<Trail>, position: u64) -> Rc<Trail> {
-        let step = Some(position.to_string().into());
-        Rc::new(Trail { above: Some(Rc::clone(self)), step, is_key: false, in_list: true })
-    }
-
-    /// As a path.
-    pub fn path(&self) -> Path {
-        let mut steps = Vec::new();
-        let mut at = Some(self);
-        while let Some(trail) = at {
-            steps.extend(trail.step.as_deref());
-            at = trail.above.as_deref();
-        }
-        let mut path = Path::root();
-        steps.iter().rev().for_each(|step| path.push(step));
-        path
-    }
-}
-
-/// How the count of one key changes.
-#[derive(Debug, Default)]
-pub(crate) struct Count {
-    pub more: i64,
-    /// One of the nodes that were added, for messages.
-    pub added: Option<Rc<Trail>>,
-    /// One of the nodes that were removed.
-    pub removed: Option<Rc<Trail>>,
-}
-
-/// What one key stands for changes by.
-#[derive(Debug, Default)]
-pub(crate) struct Entry {
-    /// Nodes that refer to a value, or members with the same fields.
-    pub users: Count,
-    /// Nodes that are the value.
-    pub targets: Count,
+pub(crate) struct Occurrence {
+    /// The constraint, and the value.
+    pub key: Vec<u8>,
+    /// Whether it is a value that others refer to; else it refers to one, or is a member with the
+    /// same fields.
+    pub is_target: bool,
+    /// 1 or -1.
+    pub sign: i64,
+    /// Where, for messages.
+    pub trail: Rc<Trail>,
     /// The value, for messages.
-    pub shown: String,
+    pub value: Vec<Value>,
 }
 
 /// What a change takes from an index and puts into it; empty when it does not matter to it.
 #[derive(Debug, Default)]
 pub struct Entries {
-    /// By the index key: the constraint, and the value.
-    pub(crate) by_key: BTreeMap<Vec<u8>, Entry>,
+    /// In the order of the keys.
+    pub(crate) occurrences: Vec<Occurrence>,
     /// Containers in lists, which are looked through instead: their elements must differ.
-    pub(crate) repeated: Vec<(ConstraintId, Rc<Trail>, String)>,
-}
-
-impl Entries {
-    /// Whether nothing changes.
-    pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty() && self.repeated.is_empty()
-    }
+    pub(crate) repeated: Vec<(ConstraintId, Rc<Trail>, Vec<Value>)>,
 }
 
 impl Schema {
@@ -121,7 +73,7 @@ impl Schema {
         if let Some(change) = changes.root()
             && self.needs_index()
         {
-            let sites = Rc::new(Sites::root(self));
+            let sites = Sites::root(self);
             collector.change(change, before.cloned(), after.cloned(), sites, Trail::root());
         }
         while let Some(visit) = collector.pending.pop() {
@@ -135,10 +87,7 @@ impl Schema {
                 }
             }
         }
-        collector
-            .entries
-            .by_key
-            .retain(|_, entry| entry.users.more != 0 || entry.targets.more != 0);
+        collector.entries.occurrences.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(collector.entries)
     }
 }
@@ -186,13 +135,14 @@ impl<I: Instance> Collector<'_, I> {
 
     /// A node that comes or goes with everything below.
     fn whole(&mut self, node: &I, sign: i64, sites: &Sites, trail: &Rc<Trail>) -> Result<()> {
-        for (id, target) in sites.targets(self.schema) {
+        for &id in &sites.targets {
+            let Rule::Reference(target) = &self.schema.constraints[id].rule else { continue };
             if target.keys {
-                if let Some(key) = trail.step.as_ref().filter(|_| trail.is_key) {
-                    self.add(id, &Leaf::String((&**key).into()), sign, trail, true);
+                if let Some(key) = trail.key() {
+                    self.add(id, Leaf::String(key.into()), sign, trail, true);
                 }
             } else if let Some(leaf) = node.leaf()? {
-                self.add(id, &leaf, sign, trail, true);
+                self.add(id, leaf, sign, trail, true);
             }
         }
         let uniques = self.own(node, sign, sites, trail)?;
@@ -204,7 +154,7 @@ impl<I: Instance> Collector<'_, I> {
                     if uniques.is_empty() && below.is_empty() {
                         continue;
                     }
-                    self.below(value, sign, below, trail.member(&key), &uniques)?;
+                    self.below(value, sign, below, trail.member(key), &uniques)?;
                 }
             }
             NodeKind::List => {
@@ -228,7 +178,7 @@ impl<I: Instance> Collector<'_, I> {
         &mut self,
         member: I,
         sign: i64,
-        sites: Sites,
+        sites: Rc<Sites>,
         trail: Rc<Trail>,
         uniques: &[ConstraintId],
     ) -> Result<()> {
@@ -248,12 +198,12 @@ impl<I: Instance> Collector<'_, I> {
         trail: &Rc<Trail>,
     ) -> Result<Vec<ConstraintId>> {
         let mut uniques = Vec::new();
-        for id in sites.constraints(self.schema) {
+        for &id in &sites.constraints {
             match &self.schema.constraints[id].rule {
                 Rule::Reference(target) => {
                     if let Some(leaf) = node.leaf()? {
-                        let keys = target.keys;
-                        self.add(id, &if keys { as_key(leaf) } else { leaf }, sign, trail, false);
+                        let leaf = if target.keys { as_key(leaf) } else { leaf };
+                        self.add(id, leaf, sign, trail, false);
                     }
                 }
                 Rule::Unique(_) if !trail.in_list => uniques.push(id),
@@ -288,7 +238,8 @@ impl<I: Instance> Collector<'_, I> {
                 continue;
             }
             let (before, after) = (before.member(key)?, after.member(key)?);
-            self.member_change(*change, before, after, below, trail.member(key), &uniques)?;
+            let trail = trail.member(key.clone());
+            self.member_change(*change, before, after, below, trail, &uniques)?;
         }
         let taken = inside.taken.iter().map(|&at| (Change::Removed, Some(at), None));
         let put = inside.put.iter().map(|&at| (Change::Added, None, Some(at)));
@@ -315,7 +266,7 @@ impl<I: Instance> Collector<'_, I> {
         change: Change,
         before: Option<I>,
         after: Option<I>,
-        sites: Sites,
+        sites: Rc<Sites>,
         trail: Rc<Trail>,
         uniques: &[ConstraintId],
     ) -> Result<()> {
@@ -325,28 +276,22 @@ impl<I: Instance> Collector<'_, I> {
         if let Some(after) = &after {
             self.fields(uniques, after, 1, &trail)?;
         }
-        self.change(change, before, after, Rc::new(sites), trail);
+        self.change(change, before, after, sites, trail);
         Ok(())
     }
 
     fn add(
         &mut self,
         id: ConstraintId,
-        leaf: &Leaf<'_>,
+        leaf: Leaf<'_>,
         sign: i64,
         trail: &Rc<Trail>,
-        target: bool,
+        is_target: bool,
     ) {
         let mut key = constraint_key(id);
-        let mut value = Vec::new();
-        write_leaf(leaf, &mut value);
-        write_short(&value, &mut key);
-        let entry = self.entries.by_key.entry(key).or_default();
-        if entry.shown.is_empty() {
-            entry.shown = report::describe_leaf(leaf);
-        }
-        let count = if target { &mut entry.targets } else { &mut entry.users };
-        count.add(sign, trail);
+        write_piece(&mut key, |key| write_leaf(&leaf, key));
+        let (trail, value) = (Rc::clone(trail), vec![leaf.into_value()]);
+        self.entries.occurrences.push(Occurrence { key, is_target, sign, trail, value });
     }
 
     /// The fields of a member; one that lacks a field differs from all.
@@ -359,14 +304,13 @@ impl<I: Instance> Collector<'_, I> {
     ) -> Result<()> {
         for &id in ids {
             let Rule::Unique(fields) = &self.schema.constraints[id].rule else { continue };
-            let Some((value, shown)) = field_values(fields, member)? else { continue };
-            let container = trail.above.as_ref().expect("a member is in a container").path();
+            let Some((pieces, value)) = field_values(fields, member)? else { continue };
+            let container = trail.above().path();
             let mut key = constraint_key(id);
-            write_short(container.as_bytes(), &mut key);
-            write_short(&value, &mut key);
-            let entry = self.entries.by_key.entry(key).or_default();
-            entry.shown = shown;
-            entry.users.add(sign, trail);
+            write_piece(&mut key, |key| key.extend_from_slice(container.as_bytes()));
+            write_piece(&mut key, |key| key.extend_from_slice(&pieces));
+            let (is_target, trail) = (false, Rc::clone(trail));
+            self.entries.occurrences.push(Occurrence { key, is_target, sign, trail, value });
         }
         Ok(())
     }
@@ -382,51 +326,41 @@ impl<I: Instance> Collector<'_, I> {
         let mut seen = HashSet::new();
         let members = container.members()?.map(|member| {
             let (key, value) = member?;
-            Ok((trail.member(&key), value))
+            Ok((trail.member(key), value))
         });
         let elements = container.elements(0)?.enumerate();
         let elements = elements.map(|(at, element)| Ok((trail.element(at as u64), element?)));
         for member in members.chain(elements) {
             let (trail, member): (Rc<Trail>, I) = member?;
-            if let Some((value, shown)) = field_values(fields, &member)?
-                && !seen.insert(value)
+            if let Some((pieces, value)) = field_values(fields, &member)?
+                && !seen.insert(pieces)
             {
-                self.entries.repeated.push((id, trail, shown));
+                self.entries.repeated.push((id, trail, value));
             }
         }
         Ok(())
     }
 }
 
-impl Count {
-    fn add(&mut self, sign: i64, trail: &Rc<Trail>) {
-        self.more += sign;
-        let example = if sign > 0 { &mut self.added } else { &mut self.removed };
-        example.get_or_insert_with(|| Rc::clone(trail));
-    }
-}
-
-/// The values of a member's fields, and for people; `None` when one is missing or a container.
+/// The values of a member's fields, as pieces and as they are; `None` when one is missing or a container.
 fn field_values<I: Instance>(
     fields: &[Vec<String>],
     member: &I,
-) -> Result<Option<(Vec<u8>, String)>> {
-    let (mut values, mut shown) = (Vec::new(), Vec::new());
+) -> Result<Option<(Vec<u8>, Vec<Value>)>> {
+    let (mut pieces, mut values) = (Vec::new(), Vec::with_capacity(fields.len()));
     for field in fields {
-        let mut at = member.clone();
+        let mut at = Cow::Borrowed(member);
         for segment in field {
             match at.member(segment)? {
-                Some(below) => at = below,
+                Some(below) => at = Cow::Owned(below),
                 None => return Ok(None),
             }
         }
         let Some(leaf) = at.leaf()? else { return Ok(None) };
-        let mut value = Vec::new();
-        write_leaf(&leaf, &mut value);
-        write_short(&value, &mut values);
-        shown.push(report::describe_leaf(&leaf));
+        write_piece(&mut pieces, |pieces| write_leaf(&leaf, pieces));
+        values.push(leaf.into_value());
     }
-    Ok(Some((values, shown.join(" and "))))
+    Ok(Some((pieces, values)))
 }
 
 /// A number refers to the key that is its text.
@@ -438,7 +372,10 @@ fn as_key(leaf: Leaf<'_>) -> Leaf<'_> {
 }
 
 fn constraint_key(id: ConstraintId) -> Vec<u8> {
-    u32::try_from(id).expect("a schema has fewer keywords").to_be_bytes().to_vec()
+    let mut key = Vec::with_capacity(KEY_LEN_USUAL);
+    let id = u32::try_from(id).expect("a schema has fewer keywords");
+    key.extend_from_slice(&id.to_be_bytes());
+    key
 }
 
 /// The constraint of an index key.
@@ -467,16 +404,18 @@ fn write_leaf(leaf: &Leaf<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The length and the bytes, or their SHA-256 behind a byte that is no length.
-fn write_short(bytes: &[u8], out: &mut Vec<u8>) {
-    match bytes.len() {
-        len if len <= EXACT_LEN_MAX => {
-            out.push(len as u8);
-            out.extend_from_slice(bytes);
-        }
+/// Adds what `write` adds, behind its length; or its SHA-256, behind a byte that is no length.
+fn write_piece(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let len_at = out.len();
+    out.push(u8::MAX);
+    write(out);
+    let start = len_at + 1;
+    match out.len() - start {
+        len if len <= EXACT_LEN_MAX => out[len_at] = len as u8,
         _ => {
-            out.push(u8::MAX);
-            out.extend_from_slice(&Sha256::digest(bytes));
+            let hash = Sha256::digest(&out[start..]);
+            out.truncate(start);
+            out.extend_from_slice(&hash);
         }
     }
 }

@@ -1,99 +1,101 @@
 //! Whether an index that a change is laid over holds what spinney's keywords ask for.
 
-use std::rc::Rc;
-
-use spinney_core::Path;
 use spinney_core::error::{Error, Result};
 use spinney_core::varint;
+use spinney_core::{Path, Value};
 
-use super::entries::{Count, Trail, constraint_of};
+use super::entries::constraint_of;
+use super::trail::Trail;
 use super::{Entries, REFERENCE, Rule, UNIQUE};
-use crate::report::{Report, VIOLATIONS_MAX, Violation};
+use crate::report::{Report, VIOLATIONS_MAX, Violation, describe};
 use crate::schema::Schema;
 
-/// A record of the index: its key, and its content unless it is removed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// At most 160 bytes.
-    pub key: Vec<u8>,
-    /// `None` when nothing stands for the key any more.
-    pub content: Option<Vec<u8>>,
-}
-
-/// What a change means for the constraints of a schema.
-#[derive(Debug, Default)]
-pub struct Judged {
-    /// What does not hold.
-    pub report: Report,
-    /// The records that the index must take in when the change is made.
-    pub records: Vec<Record>,
-}
+/// Makes the new content of a key of the old one.
+pub type ChangeContent<'c> = &'c mut dyn FnMut(&[u8], &mut Vec<u8>) -> Result<()>;
 
 impl Entries {
-    /// Lays the entries over the records that are stored and says whether the constraints hold.
+    /// Lays the entries over an index and says whether the constraints hold then. For each key, in
+    /// their order, `change` is called with what makes the new content of the old one; an empty content
+    /// is that of a key that is not there.
     ///
     /// # Errors
-    /// Those of `stored`; `Corrupted` when a record is not what was put.
-    ///
-    /// # Complexity
-    /// One look-up for each changed key, in the order of keys.
+    /// Those of `change`; `Corrupted` when a content is not what was put.
     pub fn judge(
         &self,
         schema: &Schema,
-        mut stored: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>>,
-    ) -> Result<Judged> {
-        let mut judged = Judged::default();
-        for (key, entry) in &self.by_key {
-            let (users, targets) = decode(key, stored(key)?.as_deref())?;
-            let users = total(key, users, &entry.users)?;
-            let targets = total(key, targets, &entry.targets)?;
+        mut change: impl FnMut(&[u8], ChangeContent<'_>) -> Result<()>,
+    ) -> Result<Report> {
+        let mut report = Report::default();
+        for same in self.occurrences.chunk_by(|a, b| a.key == b.key) {
+            let key = &*same[0].key;
+            let sum = |is_target| {
+                let counted = same.iter().filter(|it| it.is_target == is_target);
+                counted.map(|it| it.sign).sum::<i64>()
+            };
+            let (more_users, more_targets) = (sum(false), sum(true));
+            if more_users == 0 && more_targets == 0 {
+                continue;
+            }
+            let (mut users, mut targets) = (0, 0);
+            change(key, &mut |old, new| {
+                let (old_users, old_targets) = decode(key, old)?;
+                users = total(key, old_users, more_users)?;
+                targets = total(key, old_targets, more_targets)?;
+                if users > 0 || targets > 0 {
+                    varint::write(users, new);
+                    varint::write(targets, new);
+                }
+                Ok(())
+            })?;
+            let example = |is_target, sign| {
+                same.iter().find(|it| it.is_target == is_target && it.sign == sign)
+            };
             let constraint = &schema.constraints[constraint_of(key)];
             let violation = match &constraint.rule {
                 Rule::Reference(target) if users > 0 && targets == 0 => {
                     let what = if target.keys { "key" } else { "value" };
                     let way = target.text();
-                    Some(match (&entry.users.added, &entry.targets.removed) {
-                        (Some(added), _) => {
+                    Some(match example(false, 1) {
+                        Some(added) => {
                             let expected = format!("a {what} that exists at `{way}`");
-                            (added, REFERENCE, expected, entry.shown.clone())
+                            (added, REFERENCE, expected, shown(&added.value)?)
                         }
-                        (None, removed) => {
-                            let removed = removed.as_ref().ok_or_else(|| damaged(key))?;
+                        None => {
+                            let removed = example(true, -1).ok_or_else(|| damaged(key))?;
                             let expected = match users {
                                 1 => format!("the {what} `{way}` that a node refers to"),
                                 _ => format!("the {what} `{way}` that {users} nodes refer to"),
                             };
-                            let found = format!("nothing that is {}", entry.shown);
+                            let found = format!("nothing that is {}", shown(&removed.value)?);
                             (removed, REFERENCE, expected, found)
                         }
                     })
                 }
                 Rule::Unique(fields) if users > 1 => {
-                    let added = entry.users.added.as_ref().ok_or_else(|| damaged(key))?;
-                    let found = format!("{}, which another member has", entry.shown);
+                    let added = example(false, 1).ok_or_else(|| damaged(key))?;
+                    let found = format!("{}, which another member has", shown(&added.value)?);
                     Some((added, UNIQUE, differing(fields), found))
                 }
                 _ => None,
             };
-            if let Some((trail, keyword, expected, found)) = violation {
-                judged.report.add(trail, keyword, &constraint.location, expected, found);
+            if let Some((node, keyword, expected, found)) = violation {
+                report.add(&node.trail, keyword, &constraint.location, expected, found);
             }
-            let content = (users > 0 || targets > 0).then(|| {
-                let mut content = Vec::new();
-                varint::write(users, &mut content);
-                varint::write(targets, &mut content);
-                content
-            });
-            judged.records.push(Record { key: key.clone(), content });
         }
-        for (id, trail, shown) in &self.repeated {
+        for (id, trail, value) in &self.repeated {
             let constraint = &schema.constraints[*id];
             let Rule::Unique(fields) = &constraint.rule else { continue };
-            let found = format!("{shown}, which another member has");
-            judged.report.add(trail, UNIQUE, &constraint.location, differing(fields), found);
+            let found = format!("{}, which another member has", shown(value)?);
+            report.add(trail, UNIQUE, &constraint.location, differing(fields), found);
         }
-        Ok(judged)
+        Ok(report)
     }
+}
+
+/// A value for people.
+fn shown(values: &[Value]) -> Result<String> {
+    let shown = values.iter().map(|value| describe(&value));
+    Ok(shown.collect::<Result<Vec<_>>>()?.join(" and "))
 }
 
 fn differing(fields: &[Vec<String>]) -> String {
@@ -108,7 +110,7 @@ fn differing(fields: &[Vec<String>]) -> String {
 impl Report {
     fn add(
         &mut self,
-        trail: &Rc<Trail>,
+        trail: &Trail,
         keyword: &str,
         location: &str,
         expected: String,
@@ -131,16 +133,18 @@ impl Report {
     }
 }
 
-fn decode(key: &[u8], content: Option<&[u8]>) -> Result<(u64, u64)> {
-    let Some(content) = content else { return Ok((0, 0)) };
+fn decode(key: &[u8], content: &[u8]) -> Result<(u64, u64)> {
+    if content.is_empty() {
+        return Ok((0, 0));
+    }
     let mut at = 0;
     let mut read = || varint::read(content, &mut at);
     let counts = read().zip(read());
     counts.filter(|_| at == content.len()).ok_or_else(|| damaged(key))
 }
 
-fn total(key: &[u8], stored: u64, count: &Count) -> Result<u64> {
-    stored.checked_add_signed(count.more).ok_or_else(|| damaged(key))
+fn total(key: &[u8], stored: u64, more: i64) -> Result<u64> {
+    stored.checked_add_signed(more).ok_or_else(|| damaged(key))
 }
 
 fn damaged(key: &[u8]) -> Error {

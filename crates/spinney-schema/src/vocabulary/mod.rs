@@ -7,12 +7,13 @@
 mod entries;
 mod judge;
 mod sites;
+mod trail;
 
 use spinney_core::error::{Error, Result};
 use spinney_core::{Map, Value, path};
 
 pub use entries::Entries;
-pub use judge::{Judged, Record};
+pub use judge::ChangeContent;
 pub(crate) use sites::{Sites, mark};
 
 /// The keyword of references.

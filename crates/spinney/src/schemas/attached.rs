@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use spinney_core::backend::Revision;
 use spinney_core::layout::head_key;
 use spinney_core::layout::head_revision;
+use spinney_core::node::Node;
 use spinney_core::value::ValueBuilder;
-use spinney_core::view::View;
-use spinney_core::{Error, Map, Path, Result, Value};
+use spinney_core::view::{Slot, View};
+use spinney_core::{Error, Key, Map, Path, Result, Value};
 use spinney_schema::{Documents, Options, Schema};
 
-use super::{TREE, check_path};
+use super::{NAME, TREE, check_path};
 
 /// A compiled schema and where it belongs.
 pub struct Attached {
@@ -36,10 +37,14 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The schemas of a committed state.
-    pub fn at(&self, view: &View<'_>) -> Result<Arc<Vec<Attached>>> {
-        let Some(slot) = view.resolve(TREE)? else { return Ok(Arc::default()) };
-        let changed = head_revision(view.snapshot.get(&head_key(slot.tree))?.as_deref())?;
+    /// The schemas of a committed state with this root.
+    pub fn at<'s>(&self, view: &View<'s>, root: &Slot<'s>) -> Result<Arc<Vec<Attached>>> {
+        let mut entry = root.clone();
+        if !view.enter_key(&mut entry, &Key::new(NAME).encoded())? {
+            return Ok(Arc::default());
+        }
+        let Node::Tree(tree) = entry.read()?.node else { return Err(malformed(TREE)) };
+        let changed = head_revision(view.snapshot.get(&head_key(tree))?.as_deref())?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
             Some((revision, attached)) if *revision == changed => Ok(Arc::clone(attached)),

@@ -1,13 +1,10 @@
 //! Judges commits by the schemas of the store, and keeps their indexes.
 
-use std::ops::Bound;
-use std::sync::Arc;
-
-use spinney_core::backend::{Direction, Snapshot, TreeId};
-use spinney_core::layout::derived_key;
-use spinney_core::record::unseal;
-use spinney_core::transaction::{Derived, Proposed, Review};
-use spinney_core::view::View;
+use spinney_core::backend::TreeId;
+use spinney_core::diff::Diff;
+use spinney_core::index::{Derived, Index};
+use spinney_core::transaction::{Proposed, Review};
+use spinney_core::view::{Slot, View};
 use spinney_core::{Error, ErrorKind, Result, path};
 use spinney_schema::{Changes, Report, Stored};
 
@@ -30,103 +27,142 @@ impl<'c> Guard<'c> {
 
 impl Review for Guard<'_> {
     fn review(&mut self, proposed: &Proposed<'_>, derived: &mut Vec<Derived>) -> Result<()> {
-        let before = self.cache.at(&proposed.before)?;
-        if before.is_empty() && proposed.after.resolve(TREE)?.is_none() {
-            return Ok(());
-        }
-        let after = match Changes::of_diff(proposed.diff, TREE)?.root() {
-            None => Arc::clone(&before),
-            Some(_) => Arc::new(read(&proposed.after)?),
+        let states = States {
+            diff: proposed.diff,
+            before: State::of(proposed.before)?,
+            after: State::of(proposed.after)?,
         };
+        let before = self.cache.at(&proposed.before, &states.before.root)?;
+        if Changes::of_diff(proposed.diff, TREE)?.root().is_none() {
+            return before
+                .iter()
+                .try_for_each(|attached| self.judge(attached, false, &states, derived));
+        }
+        let after = read(&proposed.after)?;
         for old in before.iter() {
-            if !stays(old, &after, proposed)? {
-                forget(old, &proposed.before, derived)?;
+            if !stays(old, &after, proposed.diff)? {
+                forget(old, &states.before, derived)?;
             }
         }
         for attached in after.iter() {
-            let is_new = !stays(attached, &before, proposed)?;
-            judge(attached, is_new, proposed, derived)
-                .and_then(|report| refuse(&report, attached.path_below(self.base)))?;
+            let is_new = !stays(attached, &before, proposed.diff)?;
+            self.judge(attached, is_new, &states, derived)?;
         }
         Ok(())
     }
 }
 
+impl Guard<'_> {
+    fn judge(
+        &self,
+        attached: &Attached,
+        is_new: bool,
+        states: &States<'_>,
+        derived: &mut Vec<Derived>,
+    ) -> Result<()> {
+        let report = judge(attached, is_new, states, derived)?;
+        refuse(&report, attached.path_below(self.base))
+    }
+}
+
 /// Whether a schema is among others as it is.
-fn stays(attached: &Attached, others: &[Attached], proposed: &Proposed<'_>) -> Result<bool> {
+fn stays(attached: &Attached, others: &[Attached], diff: &Diff) -> Result<bool> {
     let place = format!("{TREE}/{}", attached.id);
     let is_there = others.iter().any(|other| other.id == attached.id);
-    Ok(is_there && Changes::of_diff(proposed.diff, &place)?.root().is_none())
+    Ok(is_there && Changes::of_diff(diff, &place)?.root().is_none())
+}
+
+/// What a commit changes, and into what.
+struct States<'p> {
+    diff: &'p Diff,
+    before: State<'p>,
+    after: State<'p>,
 }
 
 fn judge(
     attached: &Attached,
     is_new: bool,
-    proposed: &Proposed<'_>,
+    states: &States<'_>,
     derived: &mut Vec<Derived>,
 ) -> Result<Report> {
     let changes = match is_new {
         true => Changes::everything(),
-        false => Changes::of_diff(proposed.diff, &attached.path)?,
+        false => Changes::of_diff(states.diff, &attached.path)?,
     };
     if changes.root().is_none() {
         return Ok(Report::default());
     }
-    let before = if is_new { None } else { stored(&proposed.before, &attached.path)? };
-    let after = stored(&proposed.after, &attached.path)?;
-    let mut report = attached.schema.validate_change(before.as_ref(), after.as_ref(), &changes)?;
+    let before = match is_new {
+        true => Place::default(),
+        false => states.before.find(&attached.path)?,
+    };
+    let after = states.after.find(&attached.path)?;
+    let (old, new) = (before.document.as_ref(), after.document.as_ref());
+    let mut report = attached.schema.validate_change(old, new, &changes)?;
     // An index goes with its tree.
     if attached.schema.needs_index()
-        && let Some(tree) = tree_of(&proposed.after, &attached.path)?
+        && let Some(tree) = after.tree
     {
-        let is_fresh = is_new || tree_of(&proposed.before, &attached.path)? != Some(tree);
+        let is_fresh = before.tree != Some(tree);
         let entries = match is_fresh {
-            true => attached.schema.entries(None, after.as_ref(), &Changes::everything())?,
-            false => attached.schema.entries(before.as_ref(), after.as_ref(), &changes)?,
+            true => attached.schema.entries(None, new, &Changes::everything())?,
+            false => attached.schema.entries(old, new, &changes)?,
         };
-        let judged = entries.judge(&attached.schema, |key| match is_fresh {
-            true => Ok(None),
-            false => record(proposed.before.snapshot, &derived_key(tree, attached.id, key)),
-        })?;
-        report.append(judged.report);
-        let owner = attached.id;
-        derived.extend(judged.records.into_iter().map(|record| Derived {
-            tree,
-            owner,
-            key: record.key,
-            content: record.content,
-        }));
+        let snapshot = states.before.view.snapshot;
+        let mut index = match is_fresh {
+            true => Index::new(snapshot, tree, attached.id),
+            false => Index::of(snapshot, tree, attached.id),
+        };
+        report.append(entries.judge(&attached.schema, |key, change| index.change(key, change))?);
+        derived.extend(index.finish()?);
     }
     Ok(report)
 }
 
-fn record(snapshot: &dyn Snapshot, key: &[u8]) -> Result<Option<Vec<u8>>> {
-    let record = snapshot.get(key)?;
-    record.map(|record| Ok(record[unseal(key, &record)?..].to_vec())).transpose()
-}
-
 /// Removes the index of a schema that goes.
-fn forget(old: &Attached, before: &View<'_>, derived: &mut Vec<Derived>) -> Result<()> {
-    let Some(tree) = tree_of(before, &old.path)?.filter(|_| old.schema.needs_index()) else {
+fn forget(old: &Attached, before: &State<'_>, derived: &mut Vec<Derived>) -> Result<()> {
+    if !old.schema.needs_index() {
+        return Ok(());
+    }
+    let Some(tree) = before.find(&old.path)?.tree else {
         return Ok(());
     };
-    let (start, end) = (derived_key(tree, old.id, &[]), derived_key(tree, old.id + 1, &[]));
-    let bounds = (Bound::Included(&start[..]), Bound::Excluded(&end[..]));
-    for record in before.snapshot.range(bounds, Direction::Forward)? {
-        let key = record?.0[start.len()..].to_vec();
-        derived.push(Derived { tree, owner: old.id, key, content: None });
-    }
+    derived.extend(Index::of(before.view.snapshot, tree, old.id).remove()?);
     Ok(())
 }
 
-/// The tree that a path leads into.
-fn tree_of(view: &View<'_>, path: &str) -> Result<Option<TreeId>> {
-    let end = path[1..].find('/').map_or(path.len(), |at| at + 1);
-    Ok(view.resolve(&path[..end])?.map(|slot| slot.tree))
+/// What a path leads to, and into which tree.
+#[derive(Default)]
+struct Place<'s> {
+    tree: Option<TreeId>,
+    document: Option<Stored<'s>>,
 }
 
-fn stored<'s>(view: &View<'s>, path: &str) -> Result<Option<Stored<'s>>> {
-    view.resolve(path)?.map(|slot| Stored::new(*view, slot)).transpose()
+/// A state, with its root found once for all schemas.
+struct State<'s> {
+    view: View<'s>,
+    root: Slot<'s>,
+}
+
+impl<'s> State<'s> {
+    fn of(view: View<'s>) -> Result<State<'s>> {
+        Ok(State { view, root: view.root()? })
+    }
+
+    fn find(&self, path: &str) -> Result<Place<'s>> {
+        self.find_checked(path).map_err(|error| error.at(path::Display(path)))
+    }
+
+    fn find_checked(&self, path: &str) -> Result<Place<'s>> {
+        let end = path[1..].find('/').map_or(path.len(), |at| at + 1);
+        let Some(top) = self.view.descend(self.root.clone(), &path[..end], 0, &mut None)? else {
+            return Ok(Place::default());
+        };
+        let tree = Some(top.tree);
+        let slot = self.view.descend(top, path, end, &mut None)?;
+        let document = slot.map(|slot| Stored::new(self.view, slot)).transpose()?;
+        Ok(Place { tree, document })
+    }
 }
 
 /// Judges all of what is at a path by the schema that is attached to it; `None` when none is.
@@ -135,10 +171,13 @@ pub fn check(view: &View<'_>, path: &str) -> Result<Option<Report>> {
     let Some(attached) = attached.iter().find(|attached| *attached.path == *path) else {
         return Ok(None);
     };
-    let Some(document) = stored(view, path)? else { return Ok(Some(Report::default())) };
+    let Some(document) = State::of(*view)?.find(path)?.document else {
+        return Ok(Some(Report::default()));
+    };
     let mut report = attached.schema.validate(&document)?;
     let entries = attached.schema.entries(None, Some(&document), &Changes::everything())?;
-    report.append(entries.judge(&attached.schema, |_| Ok(None))?.report);
+    let judged = entries.judge(&attached.schema, |_, change| change(&[], &mut Vec::new()))?;
+    report.append(judged);
     Ok(Some(report))
 }
 

@@ -20,6 +20,9 @@ pub(crate) use guard::Guard;
 /// draft decides, `formats`.
 pub const TREE: &str = "/.schemas";
 
+/// The name of [`TREE`].
+pub(crate) const NAME: &str = ".schemas";
+
 /// How a schema is attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchemaOptions {

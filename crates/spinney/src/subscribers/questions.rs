@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use spinney_core::backend::Revision;
 use spinney_core::diff::Diff;
-use spinney_core::transaction::{Derived, Proposed, Review, Transaction};
+use spinney_core::index::Derived;
+use spinney_core::transaction::{Proposed, Review, Transaction};
 use spinney_core::{Error, ErrorKind, Result};
 
 use super::concern::concerning;

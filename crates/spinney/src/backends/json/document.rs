@@ -4,7 +4,8 @@
 use spinney_core::backend::{Backend, Revision, Snapshot};
 use spinney_core::diff::Diff;
 use spinney_core::history::Entry;
-use spinney_core::transaction::{Commit, Derived, Existing, Proposed, Review, Transaction};
+use spinney_core::index::Derived;
+use spinney_core::transaction::{Commit, Existing, Proposed, Review, Transaction};
 use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Memory, Path, Result};
 
