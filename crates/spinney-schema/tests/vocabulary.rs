@@ -189,11 +189,11 @@ fn network(rng: &mut Rng) -> Json {
 }
 
 /// Lays a change over the index; takes it in when it holds.
-fn judge(
+fn judge<'s>(
     schema: &Schema,
     index: &mut Index,
-    before: Option<&Stored<'_>>,
-    after: Option<&Stored<'_>>,
+    before: Option<&Stored<'s>>,
+    after: Option<&Stored<'s>>,
     changes: &Changes,
 ) -> Report {
     let entries = schema.entries(before, after, changes).expect("reads");
