@@ -134,7 +134,7 @@ mod tests {
             // Those of neighbours are not to be touched.
             for owner in [6, 8] {
                 let mut other = Index::new(&Nothing, TREE, owner);
-                other.change(b"k", |_, new| Ok(new.push(1))).unwrap();
+                other.change(b"k", put(&[1])).unwrap();
                 for (key, record) in other.finish().unwrap() {
                     state.stage(key, record);
                 }
@@ -175,7 +175,7 @@ mod tests {
                 for (key, content) in &model {
                     let same = |old: &[u8], out: &mut Vec<u8>| {
                         assert_eq!(old, content, "{seed}: {key:?}");
-                        Ok(out.extend_from_slice(old))
+                        put(old)(old, out)
                     };
                     index.change(key, same).unwrap();
                 }
@@ -189,6 +189,14 @@ mod tests {
         }
     }
 
+    /// Makes a content of any other.
+    fn put(content: &[u8]) -> impl FnOnce(&[u8], &mut Vec<u8>) -> Result<()> + '_ {
+        |_, new| {
+            new.extend_from_slice(content);
+            Ok(())
+        }
+    }
+
     fn key(random: &mut fastrand::Rng) -> Vec<u8> {
         let start = [&b""[..], b"items/", b"items/more/"][random.usize(..3)];
         let rest = (0..random.usize(1..4)).map(|_| random.u8(..6));
@@ -199,7 +207,7 @@ mod tests {
     fn damage_is_an_error() {
         let mut index = Index::new(&Nothing, TREE, 7);
         for i in 0..30 {
-            index.change(&[i], |_, new| Ok(new.push(i))).unwrap();
+            index.change(&[i], put(&[i])).unwrap();
         }
         let [(run_key, Some(record))] = &index.finish().unwrap()[..] else { panic!("one run") };
         for at in 0..record.len() {
