@@ -11,7 +11,8 @@ use crate::message;
 /// Options before or after any verb.
 #[derive(Args)]
 pub struct Global {
-    /// The store: a directory, `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `redis://HOST` or `memory:`
+    /// The store: a directory, `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `redis://HOST`, `mongodb://HOST`
+    /// (in a build that has it) or `memory:`
     #[arg(
         long,
         global = true,

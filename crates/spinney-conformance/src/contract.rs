@@ -15,40 +15,61 @@ use spinney_core::backend::{
 };
 use spinney_core::layout::{self, RecordKind};
 
-/// Batches of the comparison with a model.
-const RANDOM_BATCHES: usize = 20_000;
+/// How much is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Bytes of the biggest batches, where the backend takes as many.
+    pub batch_len_max: usize,
+    /// Batches of the comparison with a model.
+    pub random_batches: usize,
+}
+
+impl Extent {
+    /// What takes a local backend some seconds.
+    pub const FULL: Extent = Extent { batch_len_max: 8 << 20, random_batches: 20_000 };
+}
 
 /// Makes an empty store.
 pub type Factory<'f> = &'f dyn Fn() -> Box<dyn Backend>;
 
-type Case = fn(&dyn Backend);
+type Case<'c> = &'c dyn Fn(&dyn Backend);
 
 /// Runs every case, each on a store of its own.
 ///
 /// # Panics
 /// When the backend breaks the contract.
 pub fn contract(factory: Factory<'_>) {
-    let cases: [(&str, Case); 20] = [
-        ("an empty store is empty", empty_store),
-        ("put, get, delete", put_get_delete),
-        ("ranges in both directions", ranges),
-        ("empty and inverted ranges", empty_ranges),
-        ("floor", floors),
-        ("range deletes", range_deletes),
-        ("later changes win", later_changes_win),
-        ("empty and long values", values),
-        ("longest keys", longest_keys),
-        ("refused keys and batches", refusals),
-        ("big batches", big_batches),
-        ("snapshots do not change", snapshot_isolation),
-        ("snapshots go to other threads", snapshots_are_send),
-        ("versions name states", versions),
-        ("conflicts", conflicts),
-        ("trees conflict apart", tree_conflicts),
-        ("maintenance", maintenance),
-        ("wait", wait),
-        ("writers take turns", writers_take_turns),
-        ("random batches", random_batches),
+    contract_of(factory, Extent::FULL);
+}
+
+/// As [`contract`], as far as said; for servers that are far away or slow.
+///
+/// # Panics
+/// When the backend breaks the contract.
+pub fn contract_of(factory: Factory<'_>, extent: Extent) {
+    let big_batches = |backend: &dyn Backend| big_batches(backend, extent.batch_len_max);
+    let random_batches = |backend: &dyn Backend| random_batches(backend, extent.random_batches);
+    let cases: [(&str, Case<'_>); 20] = [
+        ("an empty store is empty", &empty_store),
+        ("put, get, delete", &put_get_delete),
+        ("ranges in both directions", &ranges),
+        ("empty and inverted ranges", &empty_ranges),
+        ("floor", &floors),
+        ("range deletes", &range_deletes),
+        ("later changes win", &later_changes_win),
+        ("empty and long values", &values),
+        ("longest keys", &longest_keys),
+        ("refused keys and batches", &refusals),
+        ("big batches", &big_batches),
+        ("snapshots do not change", &snapshot_isolation),
+        ("snapshots go to other threads", &snapshots_are_send),
+        ("versions name states", &versions),
+        ("conflicts", &conflicts),
+        ("trees conflict apart", &tree_conflicts),
+        ("maintenance", &maintenance),
+        ("wait", &wait),
+        ("writers take turns", &writers_take_turns),
+        ("random batches", &random_batches),
     ];
     for (name, case) in cases {
         println!("contract: {name}");
@@ -323,8 +344,8 @@ fn refusals(backend: &dyn Backend) {
 }
 
 /// Batches up to the longest one: ascending, over staged records, overwriting, with range deletes.
-fn big_batches(backend: &dyn Backend) {
-    let len_max = backend.capabilities().commit_len_max.min(8 << 20);
+fn big_batches(backend: &dyn Backend, len_max: usize) {
+    let len_max = backend.capabilities().commit_len_max.min(len_max);
     let name = |i: usize| key(&format!("{i:06}"));
     let count = (len_max - 4_096) / (4_000 + name(0).len());
     let puts = |value: u8| (0..count).map(|i| put(&name(i), &[value; 4_000])).collect::<Vec<_>>();
@@ -505,14 +526,14 @@ fn writers_take_turns(backend: &dyn Backend) {
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Random batches against a map, with snapshots that are checked later.
-fn random_batches(backend: &dyn Backend) {
+fn random_batches(backend: &dyn Backend, batches: usize) {
     let seed = std::env::var("SPINNEY_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     println!("contract: random batches: SPINNEY_SEED={seed}");
     let mut random = Rng::with_seed(seed);
     let mut model = Model::new();
     let mut pinned: Vec<(Box<dyn Snapshot>, Model)> = Vec::new();
-    for i in 0..RANDOM_BATCHES {
+    for i in 0..batches {
         let changes = random_changes(&mut random, i % 2_500 == 2_499);
         changes.iter().for_each(|change| apply(&mut model, change));
         if random.u8(..10) == 0 {

@@ -64,9 +64,9 @@ fn the_adapter_does_what_every_server_must() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let stores = Stores::of(&server);
     let leased = Duration::from_secs(2);
-    let network = NetworkOptions { lease: leased, ..NetworkOptions::DEFAULT };
-    let options = Options { network, ..Options::CREATE };
-    let clients = || {
+    let clients = |lease| {
+        let network = NetworkOptions { lease, ..NetworkOptions::DEFAULT };
+        let options = Options { network, ..Options::CREATE };
         let url = stores.next_url();
         [open(&url, options), open(&url, options)].map(|redis| Box::new(redis) as Box<dyn Server>)
     };

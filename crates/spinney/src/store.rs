@@ -18,7 +18,7 @@ use crate::backends::json::Take;
 use crate::feed::{Bookmark, Changes};
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "mongodb", feature = "redis"))]
 use crate::network::Network;
 use crate::network::{NetworkOptions, redacted};
 #[cfg(feature = "schema")]
@@ -143,8 +143,9 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a store: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`, just a directory, which is LMDB,
-    /// or one on a server: `redis://HOST`, `rediss://HOST`, `redis+unix:SOCKET`.
+    /// Opens a store: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`, just a directory, which is LMDB, or
+    /// one on a server: `redis://HOST`, `rediss://HOST`, `redis+unix:SOCKET`, `mongodb://HOST`,
+    /// `mongodb+srv://HOST`.
     ///
     /// A `json:` file is one tree, and paths begin at its root, whatever that is.
     ///
@@ -170,9 +171,10 @@ impl OpenOptions {
             "json" => self.open_json(Path::new(rest)),
             "fjall" => self.open_fjall(Path::new(rest)),
             "redis" | "rediss" | "redis+unix" => self.open_redis(url),
+            "mongodb" | "mongodb+srv" => self.open_mongodb(url),
             _ => Err(Error::invalid_input(format!(
-                "`{}`: unknown kind of store `{scheme}`; write `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `redis://HOST` \
-                 or `memory:`",
+                "`{}`: unknown kind of store `{scheme}`; write `lmdb:DIR`, `fjall:DIR`, `json:FILE`, \
+                 `redis://HOST`, `mongodb://HOST` or `memory:`",
                 redacted(url)
             ))),
         }
@@ -254,6 +256,20 @@ impl OpenOptions {
         Err(Error::unsupported("this build has no Redis; build it with the feature `redis`"))
     }
 
+    #[cfg(feature = "mongodb")]
+    fn open_mongodb(&self, url: &str) -> Result<Store> {
+        use crate::backends::mongodb::{MongoDb, Options};
+        let options =
+            Options { create: self.create, read_only: self.read_only, network: self.network };
+        let network = Network::new(MongoDb::open(url, options)?, self.network);
+        Ok(self.over(Arc::new(network), None))
+    }
+
+    #[cfg(not(feature = "mongodb"))]
+    fn open_mongodb(&self, _url: &str) -> Result<Store> {
+        Err(Error::unsupported("this build has no MongoDB; build it with the feature `mongodb`"))
+    }
+
     /// A store over a backend of the caller's; imports that do not fit in memory go to `scratch_dir`.
     pub fn over(&self, backend: Arc<dyn Backend>, scratch_dir: Option<PathBuf>) -> Store {
         let root = spinney_core::Path::root();
@@ -292,8 +308,8 @@ fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte == b'+'
 }
 
-/// Opens a store, making it when it does not exist: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`,
-/// just a directory, which is LMDB, or one on a server: `redis://HOST`.
+/// Opens a store, making it when it does not exist: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`, just
+/// a directory, which is LMDB, or one on a server: `redis://HOST`, `mongodb://HOST`.
 ///
 /// # Errors
 /// As [`OpenOptions::open`].

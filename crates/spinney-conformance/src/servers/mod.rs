@@ -3,6 +3,8 @@
 
 pub mod contract;
 pub mod flaky;
+pub mod mongodb;
+pub mod mongodb_proxy;
 pub mod proxy;
 pub mod redis;
 pub mod reference;

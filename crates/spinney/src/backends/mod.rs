@@ -6,6 +6,8 @@ pub mod fjall;
 pub mod json;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
+#[cfg(feature = "mongodb")]
+pub mod mongodb;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(any(feature = "fjall", feature = "lmdb"))]
