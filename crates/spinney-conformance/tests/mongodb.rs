@@ -339,6 +339,48 @@ fn what_was_superseded_goes() {
     assert!(again.floor(view, b"deleted", b"deleted").expect("read").record.is_none());
 }
 
+/// A reader whose clock stood still, as it does while a machine sleeps, believes in its lease for longer
+/// than the others.
+#[test]
+fn a_state_that_was_trimmed_is_told_and_never_mixed() {
+    let Some(server) = MongoServer::start() else { return };
+    let url = server.url("s");
+    let writer = open_with(&url, with_lease(Duration::from_millis(50)));
+    let commit = |i: u64| {
+        let key =
+            |name: &str| Change::Put(name.as_bytes().into(), i.to_be_bytes().as_slice().into());
+        let changed = if i == 1 { "c" } else { "a" };
+        let changes = vec![key(changed), key(&format!("b{i}"))];
+        let base = writer.newest(0, None, &[]).expect("newest").state;
+        let batch = Batch { commit_id: fastrand::u128(..), changes, ..Batch::default() };
+        assert!(matches!(writer.commit(Some(base), &batch), Ok(Answer::Committed(_))));
+    };
+    commit(0);
+    // The newest commit is known to the reader without the versions.
+    commit(1);
+    let reader = open_with(&url, with_lease(Duration::from_secs(300)));
+    let view =
+        View { state: reader.newest(0, Some(7), &[]).expect("newest").state, lease: Some(7) };
+    let mut was_read = 0;
+    for i in 2..=200 {
+        commit(i);
+        match reader.floor(view, b"a", b"a") {
+            Ok(floor) => {
+                let (_, value) = floor.record.expect("a record");
+                assert_eq!(value[..], 0_u64.to_be_bytes());
+                was_read += 1;
+            }
+            Err(Failure::Expired) => {
+                println!("it was read {was_read} times");
+                assert!(was_read > 0);
+                return;
+            }
+            Err(failure) => panic!("{failure:?}"),
+        }
+    }
+    panic!("nothing was trimmed");
+}
+
 /// Each request of a few commits is lost once, or its answer is: nothing is lost or made twice.
 #[test]
 fn connections_may_be_cut_at_any_request() {

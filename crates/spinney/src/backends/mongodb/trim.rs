@@ -203,12 +203,11 @@ fn work(shared: &Shared, runtime: &Handle, commits: &Receiver<State>, mut progre
             state = newer;
         }
         let newest = shared.known().newest();
-        // Where there is a newer one, its versions are in place.
-        if newest.state != state {
-            continue;
-        }
         let done = runtime.block_on(async {
-            shared.apply(&newest).await?;
+            // Where there is a newer one, its versions are in place.
+            if newest.state == state {
+                shared.apply(&newest).await?;
+            }
             shared.look_for_wishes().await?;
             shared.plan_low().await?;
             shared.trim(progress).await
