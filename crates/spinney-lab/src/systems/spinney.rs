@@ -8,9 +8,10 @@
 //! Nothing decoded is kept, so `cached` rows do the same as the others. The store reclaims removed
 //! subtrees by itself in the background; `settle` waits for that.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 use spinney::{Existing, Map, OpenOptions, Transaction, Value};
@@ -42,7 +43,7 @@ enum Backend {
     Json,
     Server {
         name: &'static str,
-        /// Where a store may be made; it must be empty, and is emptied again.
+        /// Where stores may be made, `bench-1` and so on; they must be empty, and are emptied again.
         url: Option<String>,
     },
 }
@@ -63,7 +64,7 @@ impl Spinney {
         Spinney { backend: Backend::Fjall }
     }
 
-    /// Stores on a server, one after the other at the same URL; without one it is skipped.
+    /// Stores on a server; without a URL it is skipped.
     pub fn server(name: &'static str, url: Option<&str>) -> Spinney {
         Spinney { backend: Backend::Server { name, url: url.map(str::to_owned) } }
     }
@@ -131,24 +132,30 @@ impl Factory for Spinney {
             Durability::Process => spinney::Durability::Process,
             Durability::None => spinney::Durability::None,
         };
+        let is_shared = matches!(self.backend, Backend::Server { .. });
+        let place = is_shared.then(Place::take);
         let url = match &self.backend {
             Backend::Memory => "memory:".to_owned(),
             Backend::Lmdb => format!("lmdb:{}", folder.display()),
             Backend::Fjall => format!("fjall:{}", folder.display()),
-            Backend::Server { url, .. } => url.clone().ok_or_else(missing)?,
+            Backend::Server { url, .. } => {
+                let url = url.as_deref().ok_or_else(missing)?;
+                let separator = if url.contains('?') { '&' } else { '?' };
+                format!("{url}{separator}store=bench-{}", place.as_ref().map_or(0, |place| place.0))
+            }
             Backend::Json => format!("json:{}", folder.join("store.json").display()),
         };
-        let is_shared = matches!(self.backend, Backend::Server { .. });
         let opened = OpenOptions::new().durability(level).open(&url)?;
         if is_shared && opened.read()?.count("")? != Some(0) {
-            return Err(Error::already_exists(
-                "the store is not empty; name an empty one, which will be written and emptied",
-            ));
+            return Err(Error::already_exists(format!(
+                "the store `{}` is not empty; the lab writes and empties it",
+                spinney::network::redacted(&url)
+            )));
         }
         let mut store = Store {
             store: opened,
             in_memory: self.backend == Backend::Memory,
-            is_shared,
+            place,
             path: String::new(),
         };
         store.replace(b"{}")?;
@@ -156,18 +163,38 @@ impl Factory for Spinney {
     }
 }
 
+/// The number of a store on a server, which no other one has while it is open.
+struct Place(u32);
+
+static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+impl Place {
+    fn take() -> Place {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = (1..).find(|number| !taken.contains(number)).unwrap_or_default();
+        taken.insert(free);
+        Place(free)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
 struct Store {
     store: spinney::Store,
     in_memory: bool,
     /// It lives on a server, where nothing may be left.
-    is_shared: bool,
+    place: Option<Place>,
     /// Takes each path text, so that no read or write allocates for it.
     path: String,
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        if self.is_shared {
+        if self.place.is_some() {
             // A server that is gone has nothing to be cleaned.
             let _ = self.store.write(|transaction| transaction.remove(TREE));
             let _ = self.store.forget_before(u64::MAX).and_then(|_| self.store.reclaim());
