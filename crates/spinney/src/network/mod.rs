@@ -23,7 +23,7 @@ use spinney_core::backend::{
 use spinney_core::{Error, ErrorKind, Result, backend};
 
 use client::Client;
-pub use options::NetworkOptions;
+pub use options::{NetworkOptions, ServerOptions};
 use patience::{GivenUp, Pauses, ask, ask_plainly};
 pub use server::Server;
 use server::{Answer, Failure, State};

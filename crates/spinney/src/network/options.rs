@@ -44,3 +44,20 @@ impl Default for NetworkOptions {
         NetworkOptions::DEFAULT
     }
 }
+
+/// How to open a store on a server.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerOptions {
+    /// Make the store when it does not exist.
+    pub create: bool,
+    /// Refuse writes.
+    pub read_only: bool,
+    /// How to deal with the server.
+    pub network: NetworkOptions,
+}
+
+impl ServerOptions {
+    /// Makes a store that does not exist.
+    pub const CREATE: ServerOptions =
+        ServerOptions { create: true, read_only: false, network: NetworkOptions::DEFAULT };
+}

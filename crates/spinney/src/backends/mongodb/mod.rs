@@ -35,7 +35,7 @@ use self::place::Place;
 use self::shared::Shared;
 use self::topology::Topology;
 use self::trim::{Progress, Worker};
-use crate::network::NetworkOptions;
+pub use crate::network::ServerOptions as Options;
 use crate::network::server::{
     Answer, Failure, Floor, LeaseId, Limit, Newest, Reply, Server, State, Stretch, View,
 };
@@ -53,23 +53,6 @@ const COMMIT_LEN_MAX: usize = 12 << 20;
 
 /// The first and the longest pause between looks for a newer state.
 const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
-
-/// How to open a store on a server.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Make the store when it does not exist.
-    pub create: bool,
-    /// Refuse writes.
-    pub read_only: bool,
-    /// How to deal with the server.
-    pub network: NetworkOptions,
-}
-
-impl Options {
-    /// Makes a store that does not exist.
-    pub const CREATE: Options =
-        Options { create: true, read_only: false, network: NetworkOptions::DEFAULT };
-}
 
 /// A store in MongoDB.
 ///

@@ -19,7 +19,7 @@ use std::time::Duration;
 use spinney_core::backend::{Batch, Bounds, Capabilities, Change, Direction, RecordKey};
 use spinney_core::{Error, ErrorKind, Result, layout};
 
-use crate::network::NetworkOptions;
+pub use crate::network::ServerOptions as Options;
 use crate::network::server::{
     Answer, Failure, Floor, LeaseId, Limit, Newest, Reply, Server, State, Stretch, Until, View,
 };
@@ -37,23 +37,6 @@ const VERSION_MIN: u32 = 7;
 
 /// Bytes of the state that made a record, before its value.
 const STAMP_LEN: usize = 8;
-
-/// How to open a store on a server.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Make the store when it does not exist.
-    pub create: bool,
-    /// Refuse writes.
-    pub read_only: bool,
-    /// How to deal with the server.
-    pub network: NetworkOptions,
-}
-
-impl Options {
-    /// Makes a store that does not exist.
-    pub const CREATE: Options =
-        Options { create: true, read_only: false, network: NetworkOptions::DEFAULT };
-}
 
 /// A store on a Redis or Valkey server.
 pub struct Redis {
