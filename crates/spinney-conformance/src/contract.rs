@@ -99,7 +99,7 @@ pub fn batch_after(base: Revision, trees: &[TreeId], mut changes: Vec<Change>) -
         changes.push(put(&layout::head_key(tree), &revision.to_be_bytes()));
     }
     let bases = trees.iter().map(|&tree| (tree, base)).collect();
-    let commit_id = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
+    let commit_id = fastrand::u128(..);
     Batch { bases, revision, commit_id, changes, diff: Arc::from(&b"diff"[..]) }
 }
 

@@ -19,7 +19,7 @@ use crate::feed::{Bookmark, Changes};
 use crate::file_scratch::FileScratch;
 use crate::janitor::Janitor;
 #[cfg(any(feature = "mongodb", feature = "redis"))]
-use crate::network::Network;
+use crate::network::{Network, Server, ServerOptions};
 use crate::network::{NetworkOptions, redacted};
 #[cfg(feature = "schema")]
 use crate::schemas;
@@ -244,11 +244,8 @@ impl OpenOptions {
 
     #[cfg(feature = "redis")]
     fn open_redis(&self, url: &str) -> Result<Store> {
-        use crate::backends::redis::{Options, Redis};
-        let options =
-            Options { create: self.create, read_only: self.read_only, network: self.network };
-        let network = Network::new(Redis::open(url, options)?, self.network);
-        Ok(self.over(Arc::new(network), None))
+        let options = self.server_options();
+        Ok(self.on_server(crate::backends::redis::Redis::open(url, options)?))
     }
 
     #[cfg(not(feature = "redis"))]
@@ -258,16 +255,24 @@ impl OpenOptions {
 
     #[cfg(feature = "mongodb")]
     fn open_mongodb(&self, url: &str) -> Result<Store> {
-        use crate::backends::mongodb::{MongoDb, Options};
-        let options =
-            Options { create: self.create, read_only: self.read_only, network: self.network };
-        let network = Network::new(MongoDb::open(url, options)?, self.network);
-        Ok(self.over(Arc::new(network), None))
+        let options = self.server_options();
+        Ok(self.on_server(crate::backends::mongodb::MongoDb::open(url, options)?))
     }
 
     #[cfg(not(feature = "mongodb"))]
     fn open_mongodb(&self, _url: &str) -> Result<Store> {
         Err(Error::unsupported("this build has no MongoDB; build it with the feature `mongodb`"))
+    }
+
+    #[cfg(any(feature = "mongodb", feature = "redis"))]
+    fn server_options(&self) -> ServerOptions {
+        let OpenOptions { create, read_only, network, .. } = *self;
+        ServerOptions { create, read_only, network }
+    }
+
+    #[cfg(any(feature = "mongodb", feature = "redis"))]
+    fn on_server(&self, server: impl Server + 'static) -> Store {
+        self.over(Arc::new(Network::new(server, self.network)), None)
     }
 
     /// A store over a backend of the caller's; imports that do not fit in memory go to `scratch_dir`.
@@ -580,10 +585,13 @@ impl Shared {
         let guard = self.backend.write_guard(conflicts)?;
         let mut questions = Questions::new(&self.subscribers, &self.origin)?;
         let mut committed = self.commit(edit, questions.as_mut());
-        let needs_no_commit = |(_, commit): &(T, Commit)| commit.diff.is_empty();
-        let is_decided = matches!(&committed, Ok(Some(done)) if !needs_no_commit(done));
-        // What was not asked of the backend may have been decided by what was not the newest state.
-        if !is_decided && !self.backend.is_newest()? {
+        // What needed no commit may have been decided by what was not the newest state.
+        let is_unconfirmed = match &committed {
+            Ok(Some((_, commit))) => commit.diff.is_empty(),
+            Ok(None) => false,
+            Err(_) => true,
+        };
+        if is_unconfirmed && !self.backend.is_newest()? {
             committed = Ok(None);
         }
         drop(guard);

@@ -203,7 +203,7 @@ impl<S: Server + 'static> Backend for Network<S> {
         let is_maintenance = batch.is_maintenance();
         if is_maintenance {
             // The server knows commits by their ids, and maintenance has none.
-            batch.commit_id = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
+            batch.commit_id = fastrand::u128(..);
         }
         let mut pauses = Pauses::new(LOCK_TIME * 2);
         loop {
