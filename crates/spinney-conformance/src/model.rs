@@ -260,14 +260,6 @@ impl State<'_> {
             return Ok(());
         }
         let removed = transaction.remove(path)?;
-        if std::env::var("DBG").is_ok() && removed != self.model.pointer(path).is_some() {
-            let (p, _) = spinney_core::path::split_last(path).unwrap();
-            eprintln!(
-                "path {path:?} parent {:?} model {:.300}",
-                transaction.get(p),
-                format!("{:?}", self.model.pointer(p))
-            );
-        }
         assert_eq!(
             removed,
             remove_in_model(&mut self.model, path).is_some(),

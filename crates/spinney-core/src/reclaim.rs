@@ -263,6 +263,39 @@ fn step_changes(snapshot: &dyn Snapshot, item: &Item) -> Result<(Vec<Change>, us
 /// O(records): it reads all of them.
 pub fn weigh(snapshot: &dyn Snapshot, item: &Item) -> Result<u64> {
     let mut len = 0;
+    walk(snapshot, item, |record_len| len += record_len as u64, |_| true)?;
+    Ok(len)
+}
+
+/// The ids below an entry that are live: they have moved elsewhere, with all that is below them.
+///
+/// # Errors
+/// As [`weigh`].
+///
+/// # Complexity
+/// As [`weigh`].
+pub fn live_below(
+    snapshot: &dyn Snapshot,
+    item: &Item,
+    is_live: impl Fn(u64) -> bool,
+) -> Result<Vec<u64>> {
+    let mut live = Vec::new();
+    let mut descend = |below: &Item| {
+        let is_live = is_live(below.id);
+        live.extend(is_live.then_some(below.id));
+        !is_live
+    };
+    walk(snapshot, item, |_| (), &mut descend)?;
+    Ok(live)
+}
+
+/// Reads the records that an entry stands for, and those below it where `descend` says so.
+fn walk(
+    snapshot: &dyn Snapshot,
+    item: &Item,
+    mut record_len: impl FnMut(usize),
+    mut descend: impl FnMut(&Item) -> bool,
+) -> Result<()> {
     let mut items = vec![item.clone()];
     while let Some(item) = items.pop() {
         for (kind, end) in item.ranges() {
@@ -270,15 +303,19 @@ pub fn weigh(snapshot: &dyn Snapshot, item: &Item) -> Result<u64> {
             let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
             for record in snapshot.range(bounds, Direction::Forward)? {
                 let (key, value) = record?;
-                len += (key.len() + value.len()) as u64;
+                record_len(key.len() + value.len());
                 if let (RecordKind::Page, What::Container(container)) = (kind, item.what) {
                     let page = PageRecord::open(&*key, value)?;
-                    items_below(&item, container, &page, |below| items.push(below))?;
+                    items_below(&item, container, &page, |below| {
+                        if descend(&below) {
+                            items.push(below);
+                        }
+                    })?;
                 }
             }
         }
     }
-    Ok(len)
+    Ok(())
 }
 
 /// The entries of a tree's queue that were removed by logged revisions.

@@ -18,6 +18,7 @@ pub(super) const CASES: &[Case] = &[
     ("a copy into itself", copy_into_itself),
     ("moved in and out within one transaction", there_and_back),
     ("what moved out of a removed subtree stays", out_of_the_removed),
+    ("what moved out of a subtree made and removed in one transaction stays", out_of_the_given_up),
 ];
 
 fn large(count: u64) -> Value {
@@ -256,4 +257,34 @@ fn out_of_the_removed(s: &Subject) {
     });
     s.check();
     assert_eq!((s.count("/t/y"), s.count("/t")), (Some(600), Some(2)));
+}
+
+fn out_of_the_given_up(s: &Subject) {
+    s.set("/t", r#"{"stored": {}}"#);
+    let long = Value::from("x".repeat(100_000).as_str());
+    // In pages that name the long value and the large one.
+    let made = || -> Value {
+        let numbers = (0..1_500).map(|i| (format!("k{i}"), Value::from(i)));
+        let named = [("long".to_owned(), long.clone()), ("large".to_owned(), large(900))];
+        Value::Map(numbers.chain(named).collect())
+    };
+    s.write(|tx| {
+        tx.set("/t/given", &vec![made(), made(), large(2_000)].into())?;
+        tx.mv("/t/given/0/long", "/t/text")?;
+        tx.mv("/t/given/1", "/t/stored/made")?;
+        tx.mv("/t/stored/made/large", "/t/large")?;
+        tx.remove("/t/given").map(drop)
+    });
+    s.check();
+    assert_eq!(s.get("/t/text"), Some(long.clone()));
+    assert_eq!(s.get("/t/stored/made/long"), Some(long.clone()));
+    assert_eq!((s.count("/t/large"), s.count("/t")), (Some(900), Some(3)));
+    s.write(|tx| {
+        tx.set("/t/given", &made())?;
+        tx.mv("/t/given", "/t/other")?;
+        tx.mv("/t/other/large", "/t/large")?;
+        tx.remove("/t/other").map(drop)
+    });
+    s.check();
+    assert_eq!((s.count("/t/large"), s.count("/t")), (Some(900), Some(3)));
 }

@@ -14,7 +14,7 @@ use crate::edit::{Body, Edit, encode_list, encode_map};
 use crate::error::{Error, Result};
 use crate::history::Entry;
 use crate::overlay::Layered;
-use crate::reclaim::references;
+use crate::reclaim::{self, references};
 use crate::visit::Container;
 
 use super::{Proposed, Review, Transaction, damaged};
@@ -244,11 +244,20 @@ impl Transaction<'_> {
         let live = self.live()?;
         for mut item in items {
             if !live.contains(&(item.tree, item.id)) {
-                let moved = live
-                    .iter()
-                    .filter(|&&(tree, id)| tree == item.tree && !self.pending.is_new(tree, id));
-                item.except = moved.map(|&(_, id)| id).collect();
                 let is_new = self.pending.is_new(item.tree, item.id);
+                // What was made and given up here names only what was made here, and costs no more to
+                // look through than to make; stored containers are left alone.
+                item.except = match is_new {
+                    true => {
+                        let is_live = |id| live.contains(&(item.tree, id));
+                        reclaim::live_below(self.pending.snapshot(), &item, is_live)?
+                    }
+                    false => {
+                        let of_tree = live.range((item.tree, 0)..=(item.tree, u64::MAX));
+                        let stored = of_tree.filter(|&&(tree, id)| !self.pending.is_new(tree, id));
+                        stored.map(|&(_, id)| id).collect()
+                    }
+                };
                 item.removed = if is_new || self.revisions_max == 0 { 0 } else { revision };
                 self.pending.reclaim(&item);
             }
