@@ -61,31 +61,34 @@ impl<'s> Index<'s> {
         key: &[u8],
         change: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        let is_open = match &mut self.run {
-            Some(run) => {
-                run.seek(key)? || self.is_new || run.ends_above(key, self.snapshot, &self.end)?
-            }
+        let is_within = match &mut self.run {
+            Some(run) => run.seek(key)? || self.is_new || run.reaches(key),
             None => false,
         };
-        if !is_open {
-            self.close()?;
-            let mut run = self.open(key)?;
-            run.seek(key)?;
-            self.run = Some(run);
+        if !is_within {
+            self.open(key)?;
         }
         self.run.as_mut().expect("it was opened").change(key, change)
     }
 
-    /// The run that a key belongs to.
-    fn open(&self, key: &[u8]) -> Result<Run<'s>> {
+    /// Opens the run that a key belongs to, unless that is the open one, whose entries are all below it.
+    fn open(&mut self, key: &[u8]) -> Result<()> {
         let stored = match self.is_new {
             true => None,
             false => self.snapshot.floor(&self.start, &[&self.start, key].concat())?,
         };
-        match stored {
-            Some((key, record)) => Run::stored(key[..].into(), record),
-            None => Ok(Run::new(self.start[..].into())),
+        let found = stored.as_ref().map_or(&self.start[..], |(key, _)| &key[..]);
+        if let Some(run) = self.run.as_mut().filter(|run| run.is(found)) {
+            return run.find_end(self.snapshot, &self.end);
         }
+        let mut run = match stored {
+            Some((key, record)) => Run::stored(key[..].into(), record)?,
+            None => Run::new(found.into()),
+        };
+        run.seek(key)?;
+        self.close()?;
+        self.run = Some(run);
+        Ok(())
     }
 
     fn close(&mut self) -> Result<()> {

@@ -110,7 +110,7 @@ impl Cursor {
                 let (next, key) = (&bytes[next.rest.clone()], &key[*common..]);
                 let more = common_prefix_len(next, key);
                 *common += more;
-                next[more..].cmp(&key[more..])
+                next.get(more).cmp(&key.get(more))
             }
         })
     }
@@ -175,15 +175,23 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// Whether a key is below the next run.
-    pub fn ends_above(&mut self, key: &[u8], snapshot: &dyn Snapshot, end: &[u8]) -> Result<bool> {
-        if self.end.is_none() {
-            let bounds = (Bound::Excluded(&self.key[..]), Bound::Excluded(end));
-            let next = snapshot.range(bounds, Direction::Forward)?.next().transpose()?;
-            self.end = Some(next.map(|(key, _)| key[..].into()));
-        }
-        let end = self.end.as_ref().and_then(Option::as_ref);
-        Ok(end.is_none_or(|end| *key < end[PREFIX_LEN..]))
+    /// Whether this is the run of an engine key.
+    pub fn is(&self, key: &[u8]) -> bool {
+        *self.key == *key
+    }
+
+    /// Finds out where the next run begins; those of an index are below `end`.
+    pub fn find_end(&mut self, snapshot: &dyn Snapshot, end: &[u8]) -> Result<()> {
+        let bounds = (Bound::Excluded(&self.key[..]), Bound::Excluded(end));
+        let next = snapshot.range(bounds, Direction::Forward)?.next().transpose()?;
+        self.end = Some(next.map(|(key, _)| key[..].into()));
+        Ok(())
+    }
+
+    /// Whether a key is known to be below the next run.
+    pub fn reaches(&self, key: &[u8]) -> bool {
+        let is_below = |end: &RecordKey| *key < end[PREFIX_LEN..];
+        self.end.as_ref().is_some_and(|end| end.as_ref().is_none_or(is_below))
     }
 
     /// Changes the content of the key that was sought.
