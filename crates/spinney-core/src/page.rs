@@ -313,8 +313,8 @@ impl<'a> Entries<'_, 'a> {
 /// Length of the longest common prefix.
 #[inline]
 pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
-    let chunks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
-    let mut len = 32 * chunks.take_while(|(x, y)| x == y).count();
+    let mut len = equal_chunks_len::<256>(a, b);
+    len += equal_chunks_len::<32>(&a[len..], &b[len..]);
     while let (Some(x), Some(y)) = (a[len..].first_chunk::<8>(), b[len..].first_chunk::<8>()) {
         let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if differing != 0 {
@@ -323,6 +323,13 @@ pub fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
         len += 8;
     }
     len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
+}
+
+/// Bytes of the chunks that are equal at the beginning.
+#[inline]
+fn equal_chunks_len<const N: usize>(a: &[u8], b: &[u8]) -> usize {
+    let chunks = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
+    N * chunks.take_while(|(x, y)| x == y).count()
 }
 
 /// Appends the body of a page of `count` entries; map entries must come in ascending keys.
