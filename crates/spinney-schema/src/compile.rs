@@ -159,6 +159,7 @@ impl<'v> Compiler<'v> {
             root,
             dynamic,
             constraints: self.constraints,
+            sites: vocabulary::Known::default(),
             glance_steps: self.options.glance_steps,
         };
         coverage::refuse_endless(&schema)?;

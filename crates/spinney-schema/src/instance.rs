@@ -131,6 +131,7 @@ impl<'a> Instance for &'a Value {
 pub struct Stored<'s> {
     view: View<'s>,
     slot: Slot<'s>,
+    kind: NodeKind,
     /// The member that was asked for last, in a container: several walks often take the same way.
     last: Option<Rc<RefCell<Option<LastMember<'s>>>>>,
 }
@@ -144,8 +145,10 @@ impl<'s> Stored<'s> {
     /// `Corrupted` when it refers to a tree that is missing.
     pub fn new(view: View<'s>, mut slot: Slot<'s>) -> Result<Stored<'s>> {
         view.follow(&mut slot)?;
-        let is_container = slot.read()?.node.container().is_some();
-        Ok(Stored { view, slot, last: is_container.then(Rc::default) })
+        let kind = slot.read()?.node.kind();
+        let kind = kind.ok_or_else(|| Error::corrupted("a tree's root refers to a tree"))?;
+        let is_container = matches!(kind, NodeKind::Map | NodeKind::List);
+        Ok(Stored { view, slot, kind, last: is_container.then(Rc::default) })
     }
 
     fn moved(&self, enter: impl FnOnce(&mut Slot<'s>) -> Result<bool>) -> Result<Option<Self>> {
@@ -162,8 +165,7 @@ impl<'s> Instance for Stored<'s> {
     type Elements = StoredElements<'s>;
 
     fn kind(&self) -> Result<NodeKind> {
-        let kind = self.slot.read()?.node.kind();
-        kind.ok_or_else(|| Error::corrupted("a tree's root refers to a tree"))
+        Ok(self.kind)
     }
 
     fn leaf(&self) -> Result<Option<Leaf<'_>>> {

@@ -9,7 +9,7 @@ use crate::decimal::Divisor;
 use crate::format::Format;
 use crate::pattern::Pattern;
 use crate::resources::ResourceId;
-use crate::vocabulary::{Constraint, ConstraintId};
+use crate::vocabulary::{Constraint, ConstraintId, Known};
 use spinney_core::node::NodeKind;
 
 /// The index of a node in [`Schema`].
@@ -24,6 +24,8 @@ pub struct Schema {
     pub(crate) dynamic: HashMap<(usize, ResourceId), NodeId>,
     /// What spinney's own keywords ask for.
     pub(crate) constraints: Vec<Constraint>,
+    /// Where in documents they apply.
+    pub(crate) sites: Known,
     /// As [`crate::Options::glance_steps`].
     pub(crate) glance_steps: u64,
 }

@@ -312,6 +312,44 @@ fn removing_what_is_referred_to_names_it_and_says_how_often() {
     );
 }
 
+/// Short texts are told by their index keys, all others are not.
+#[test]
+fn messages_tell_values_whatever_keys_hold_of_them() {
+    let keywords = json!({
+        "x-spinney-unique": [["/a", "/b"]],
+        "additionalProperties": {
+            "properties": { "to": { "x-spinney-reference": { "key": "/*" } } }
+        }
+    });
+    let options = Options::default();
+    let schema = Schema::compile(&value(&keywords), &Documents::new(), options).expect("compiles");
+    let (half, long) = ("h".repeat(40), "l".repeat(100));
+    let shown = format!("the string `{}…`", "l".repeat(60));
+    for (member, found) in [
+        (json!({ "a": "x", "b": "" }), "the string `x` and the string ``".to_owned()),
+        (json!({ "a": "x", "b": 1.5 }), "the string `x` and the number 1.5".to_owned()),
+        (json!({ "a": half, "b": half }), format!("the string `{half}` and the string `{half}`")),
+        (json!({ "a": null, "b": long }), format!("null and {shown}")),
+        (json!({ "to": "none" }), "the string `none`".to_owned()),
+        (json!({ "to": 5 }), "the string `5`".to_owned()),
+        (json!({ "to": false }), "false".to_owned()),
+        (json!({ "to": long }), shown.clone()),
+    ] {
+        let store = Memory::new();
+        let mut transaction = Transaction::begin(&store).expect("begins");
+        let document = json!({ "one": member, "two": member });
+        transaction.set("/doc", &value(&document)).expect("sets");
+        transaction.commit(0).expect("commits");
+        let state = store.snapshot().expect("a snapshot");
+        let state = stored(&store, &*state);
+        let everything = Changes::everything();
+        let report = judge(&schema, &mut Index::new(), None, state.as_ref(), &everything);
+        let [violation] = &report.violations[..] else { panic!("{document}: {report}") };
+        let told = violation.found.strip_suffix(", which another member has");
+        assert_eq!(told.unwrap_or(&violation.found), found);
+    }
+}
+
 #[test]
 fn keywords_that_apply_only_at_times_are_refused() {
     for (schema, under) in [

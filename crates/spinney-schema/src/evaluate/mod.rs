@@ -99,7 +99,7 @@ impl<'e, I: Instance> Evaluation<'e, I> {
         Evaluation {
             schema,
             changes,
-            stack: Vec::with_capacity(16),
+            stack: Vec::with_capacity(4),
             scope: Vec::with_capacity(4),
             report: Report::default(),
             violations_max,

@@ -4,30 +4,23 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use sha2::{Digest, Sha256};
 use spinney_core::Value;
+use spinney_core::backend::RecordKey;
 use spinney_core::error::Result;
 
+use super::keys::{begin_key, is_text, texts, write_leaf, write_piece};
 use super::trail::Trail;
-use super::{ConstraintId, Rule, Sites};
+use super::{ConstraintId, Rule, SiteId, Sites};
 use crate::changes::{Change, Changes, Inside};
-use crate::decimal::Decimal;
 use crate::instance::{Instance, Leaf};
 use crate::schema::Schema;
 use spinney_core::node::NodeKind;
-
-/// Bytes of a value or path that an index key holds as they are; longer ones by their SHA-256, so
-/// that keys fit every engine.
-const EXACT_LEN_MAX: usize = 64;
-
-/// Few index keys are longer.
-const KEY_LEN_USUAL: usize = 32;
 
 /// A node that stands for a key of an index, and comes or goes.
 #[derive(Debug)]
 pub(crate) struct Occurrence {
     /// The constraint, and the value.
-    pub key: Vec<u8>,
+    pub key: RecordKey,
     /// Whether it is a value that others refer to; else it refers to one, or is a member with the
     /// same fields.
     pub is_target: bool,
@@ -35,8 +28,18 @@ pub(crate) struct Occurrence {
     pub sign: i64,
     /// Where, for messages.
     pub trail: Rc<Trail>,
+    /// The value, for messages, where the key does not tell it.
+    untold: Option<Box<[Value]>>,
+}
+
+impl Occurrence {
     /// The value, for messages.
-    pub value: Vec<Value>,
+    pub fn value(&self, rule: &Rule) -> Cow<'_, [Value]> {
+        match &self.untold {
+            Some(value) => Cow::Borrowed(value),
+            None => texts(&self.key, rule).into_iter().map(Value::from).collect(),
+        }
+    }
 }
 
 /// What a change takes from an index and puts into it; empty when it does not matter to it.
@@ -68,25 +71,30 @@ impl Schema {
         after: Option<&I>,
         changes: &Changes,
     ) -> Result<Entries> {
-        let mut collector =
-            Collector { schema: self, entries: Entries::default(), pending: vec![] };
-        if let Some(change) = changes.root()
-            && self.needs_index()
-        {
-            let sites = Sites::root(self);
-            collector.change(change, before.cloned(), after.cloned(), sites, Trail::root());
-        }
+        let Some(change) = changes.root().filter(|_| self.needs_index()) else {
+            return Ok(Entries::default());
+        };
+        let mut collector = Collector {
+            schema: self,
+            sites: self.sites.take(),
+            entries: Entries::default(),
+            pending: Vec::new(),
+            key: Vec::new(),
+        };
+        let root = collector.sites.root(self);
+        collector.change(change, before.cloned(), after.cloned(), root, Trail::root())?;
         while let Some(visit) = collector.pending.pop() {
             match visit {
-                Visit::Whole { node, sign, sites, trail } => {
-                    collector.whole(&node, sign, &sites, &trail)?;
+                Visit::Members { of, sign, site, trail, uniques } => {
+                    collector.members(&of, sign, site, &trail, &uniques)?;
                 }
-                Visit::Inside { before, after, inside, sites, trail } => {
+                Visit::Inside { before, after, inside, site, trail } => {
                     let inside = changes.inside(inside);
-                    collector.inside(&before, &after, inside, &sites, &trail)?;
+                    collector.inside(&before, &after, inside, site, &trail)?;
                 }
             }
         }
+        self.sites.give_back(collector.sites);
         collector.entries.occurrences.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(collector.entries)
     }
@@ -94,16 +102,19 @@ impl Schema {
 
 /// A node that is still to be looked at.
 enum Visit<I> {
-    /// All of it comes or goes.
-    Whole { node: I, sign: i64, sites: Rc<Sites>, trail: Rc<Trail> },
+    /// All members or elements come or go.
+    Members { of: I, sign: i64, site: SiteId, trail: Rc<Trail>, uniques: Vec<ConstraintId> },
     /// Something inside of it changed.
-    Inside { before: I, after: I, inside: usize, sites: Rc<Sites>, trail: Rc<Trail> },
+    Inside { before: I, after: I, inside: usize, site: SiteId, trail: Rc<Trail> },
 }
 
 struct Collector<'s, I> {
     schema: &'s Schema,
+    sites: Sites,
     entries: Entries,
     pending: Vec<Visit<I>>,
+    /// For index keys.
+    key: Vec<u8>,
 }
 
 impl<I: Instance> Collector<'_, I> {
@@ -112,30 +123,30 @@ impl<I: Instance> Collector<'_, I> {
         change: Change,
         before: Option<I>,
         after: Option<I>,
-        sites: Rc<Sites>,
+        site: SiteId,
         trail: Rc<Trail>,
-    ) {
-        if sites.is_empty() {
-            return;
+    ) -> Result<()> {
+        if self.sites.is_empty(site) {
+            return Ok(());
         }
         match (change, before, after) {
             (Change::Within(inside), Some(before), Some(after)) => {
-                self.pending.push(Visit::Inside { before, after, inside, sites, trail });
+                self.pending.push(Visit::Inside { before, after, inside, site, trail });
             }
             (_, before, after) => {
                 for (node, sign) in [(before, -1), (after, 1)] {
                     if let Some(node) = node {
-                        let (sites, trail) = (Rc::clone(&sites), Rc::clone(&trail));
-                        self.pending.push(Visit::Whole { node, sign, sites, trail });
+                        self.whole(node, sign, site, &trail)?;
                     }
                 }
             }
         }
+        Ok(())
     }
 
-    /// A node that comes or goes with everything below.
-    fn whole(&mut self, node: &I, sign: i64, sites: &Sites, trail: &Rc<Trail>) -> Result<()> {
-        for &id in &sites.targets {
+    /// A node that comes or goes; what is below it comes later.
+    fn whole(&mut self, node: I, sign: i64, site: SiteId, trail: &Rc<Trail>) -> Result<()> {
+        for &id in &*self.sites.targets(site) {
             let Rule::Reference(target) = &self.schema.constraints[id].rule else { continue };
             if target.keys {
                 if let Some(key) = trail.key() {
@@ -145,30 +156,36 @@ impl<I: Instance> Collector<'_, I> {
                 self.add(id, leaf, sign, trail, true);
             }
         }
-        let uniques = self.own(node, sign, sites, trail)?;
-        match node.kind()? {
-            NodeKind::Map => {
-                for member in node.members()? {
-                    let (key, value) = member?;
-                    let below = sites.member(self.schema, &key);
-                    if uniques.is_empty() && below.is_empty() {
-                        continue;
-                    }
-                    self.below(value, sign, below, trail.member(key), &uniques)?;
-                }
+        let uniques = self.own(&node, sign, site, trail)?;
+        if let NodeKind::Map | NodeKind::List = node.kind()? {
+            let trail = Rc::clone(trail);
+            self.pending.push(Visit::Members { of: node, sign, site, trail, uniques });
+        }
+        Ok(())
+    }
+
+    /// What is in a container that comes or goes.
+    fn members(
+        &mut self,
+        of: &I,
+        sign: i64,
+        site: SiteId,
+        trail: &Rc<Trail>,
+        uniques: &[ConstraintId],
+    ) -> Result<()> {
+        for member in of.members()? {
+            let (key, value) = member?;
+            let below = self.sites.member(self.schema, site, &key);
+            if !uniques.is_empty() || !self.sites.is_empty(below) {
+                self.below(value, sign, below, trail.member(key), uniques)?;
             }
-            NodeKind::List => {
-                for (position, element) in node.elements(0)?.enumerate() {
-                    let element = element?;
-                    let below = sites.element(self.schema, position as u64);
-                    if uniques.is_empty() && below.is_empty() {
-                        continue;
-                    }
-                    let trail = trail.element(position as u64);
-                    self.below(element, sign, below, trail, &uniques)?;
-                }
+        }
+        for (position, element) in of.elements(0)?.enumerate() {
+            let (position, element) = (position as u64, element?);
+            let below = self.sites.element(self.schema, site, position);
+            if !uniques.is_empty() || !self.sites.is_empty(below) {
+                self.below(element, sign, below, trail.element(position), uniques)?;
             }
-            _ => {}
         }
         Ok(())
     }
@@ -178,7 +195,7 @@ impl<I: Instance> Collector<'_, I> {
         &mut self,
         member: I,
         sign: i64,
-        sites: Rc<Sites>,
+        site: SiteId,
         trail: Rc<Trail>,
         uniques: &[ConstraintId],
     ) -> Result<()> {
@@ -186,7 +203,7 @@ impl<I: Instance> Collector<'_, I> {
             true => (Change::Removed, Some(member), None),
             false => (Change::Added, None, Some(member)),
         };
-        self.member_change(change, before, after, sites, trail, uniques)
+        self.member_change(change, before, after, site, trail, uniques)
     }
 
     /// References that a node is, and the constraints on its members that are indexed.
@@ -194,11 +211,11 @@ impl<I: Instance> Collector<'_, I> {
         &mut self,
         node: &I,
         sign: i64,
-        sites: &Sites,
+        site: SiteId,
         trail: &Rc<Trail>,
     ) -> Result<Vec<ConstraintId>> {
         let mut uniques = Vec::new();
-        for &id in &sites.constraints {
+        for &id in &*self.sites.constraints(site) {
             match &self.schema.constraints[id].rule {
                 Rule::Reference(target) => {
                     if let Some(leaf) = node.leaf()? {
@@ -223,18 +240,17 @@ impl<I: Instance> Collector<'_, I> {
         before: &I,
         after: &I,
         inside: &Inside,
-        sites: &Rc<Sites>,
+        site: SiteId,
         trail: &Rc<Trail>,
     ) -> Result<()> {
-        if inside.shifts() && sites.tells_positions(self.schema) {
+        if inside.shifts() && self.sites.tells_positions(site) {
             let (before, after) = (Some(before.clone()), Some(after.clone()));
-            self.change(Change::Replaced, before, after, Rc::clone(sites), Rc::clone(trail));
-            return Ok(());
+            return self.change(Change::Replaced, before, after, site, Rc::clone(trail));
         }
-        let uniques = self.own(after, 1, sites, trail)?;
+        let uniques = self.own(after, 1, site, trail)?;
         for (key, change) in &inside.members {
-            let below = sites.member(self.schema, key);
-            if uniques.is_empty() && below.is_empty() {
+            let below = self.sites.member(self.schema, site, key);
+            if uniques.is_empty() && self.sites.is_empty(below) {
                 continue;
             }
             let (before, after) = (before.member(key)?, after.member(key)?);
@@ -247,8 +263,8 @@ impl<I: Instance> Collector<'_, I> {
         let touched = touched.map(|(&at, change)| (*change, Some(inside.before(at)), Some(at)));
         for (change, earlier, now) in taken.chain(put).chain(touched) {
             let position = now.or(earlier).unwrap_or(0);
-            let below = sites.element(self.schema, position);
-            if uniques.is_empty() && below.is_empty() {
+            let below = self.sites.element(self.schema, site, position);
+            if uniques.is_empty() && self.sites.is_empty(below) {
                 continue;
             }
             let at = |list: &I, position: Option<u64>| match position {
@@ -266,7 +282,7 @@ impl<I: Instance> Collector<'_, I> {
         change: Change,
         before: Option<I>,
         after: Option<I>,
-        sites: Rc<Sites>,
+        site: SiteId,
         trail: Rc<Trail>,
         uniques: &[ConstraintId],
     ) -> Result<()> {
@@ -276,8 +292,7 @@ impl<I: Instance> Collector<'_, I> {
         if let Some(after) = &after {
             self.fields(uniques, after, 1, &trail)?;
         }
-        self.change(change, before, after, sites, trail);
-        Ok(())
+        self.change(change, before, after, site, trail)
     }
 
     fn add(
@@ -288,10 +303,11 @@ impl<I: Instance> Collector<'_, I> {
         trail: &Rc<Trail>,
         is_target: bool,
     ) {
-        let mut key = constraint_key(id);
-        write_piece(&mut key, |key| write_leaf(&leaf, key));
-        let (trail, value) = (Rc::clone(trail), vec![leaf.into_value()]);
-        self.entries.occurrences.push(Occurrence { key, is_target, sign, trail, value });
+        let key = begin_key(&mut self.key, id);
+        let is_told = write_piece(key, |key| write_leaf(&leaf, key)) && is_text(&leaf);
+        let (key, trail) = (RecordKey::from(&key[..]), Rc::clone(trail));
+        let untold = if is_told { None } else { Some([leaf.into_value()].into()) };
+        self.entries.occurrences.push(Occurrence { key, is_target, sign, trail, untold });
     }
 
     /// The fields of a member; one that lacks a field differs from all.
@@ -304,13 +320,24 @@ impl<I: Instance> Collector<'_, I> {
     ) -> Result<()> {
         for &id in ids {
             let Rule::Unique(fields) = &self.schema.constraints[id].rule else { continue };
-            let Some((pieces, value)) = field_values(fields, member)? else { continue };
+            let (mut pieces, mut is_told) = (Vec::new(), true);
+            let is_complete = each_field(fields, member, |leaf| {
+                write_piece(&mut pieces, |pieces| write_leaf(&leaf, pieces));
+                is_told &= is_text(&leaf);
+            });
+            if !is_complete? {
+                continue;
+            }
             let container = trail.above().path();
-            let mut key = constraint_key(id);
-            write_piece(&mut key, |key| key.extend_from_slice(container.as_bytes()));
-            write_piece(&mut key, |key| key.extend_from_slice(&pieces));
-            let (is_target, trail) = (false, Rc::clone(trail));
-            self.entries.occurrences.push(Occurrence { key, is_target, sign, trail, value });
+            let key = begin_key(&mut self.key, id);
+            write_piece(key, |key| key.extend_from_slice(container.as_bytes()));
+            is_told &= write_piece(key, |key| key.extend_from_slice(&pieces));
+            let (key, trail, is_target) = (RecordKey::from(&key[..]), Rc::clone(trail), false);
+            let untold = match is_told {
+                true => None,
+                false => Some(field_values(fields, member)?.into()),
+            };
+            self.entries.occurrences.push(Occurrence { key, is_target, sign, trail, untold });
         }
         Ok(())
     }
@@ -332,35 +359,45 @@ impl<I: Instance> Collector<'_, I> {
         let elements = elements.map(|(at, element)| Ok((trail.element(at as u64), element?)));
         for member in members.chain(elements) {
             let (trail, member): (Rc<Trail>, I) = member?;
-            if let Some((pieces, value)) = field_values(fields, &member)?
-                && !seen.insert(pieces)
-            {
-                self.entries.repeated.push((id, trail, value));
+            let mut pieces = Vec::new();
+            let is_complete = each_field(fields, &member, |leaf| {
+                write_piece(&mut pieces, |pieces| write_leaf(&leaf, pieces));
+            });
+            if is_complete? && !seen.insert(pieces) {
+                self.entries.repeated.push((id, trail, field_values(fields, &member)?));
             }
         }
         Ok(())
     }
 }
 
-/// The values of a member's fields, as pieces and as they are; `None` when one is missing or a container.
-fn field_values<I: Instance>(
+/// Gives the values of a member's fields; false when one is missing or a container.
+fn each_field<I: Instance>(
     fields: &[Vec<String>],
     member: &I,
-) -> Result<Option<(Vec<u8>, Vec<Value>)>> {
-    let (mut pieces, mut values) = (Vec::new(), Vec::with_capacity(fields.len()));
+    mut each: impl FnMut(Leaf<'_>),
+) -> Result<bool> {
     for field in fields {
         let mut at = Cow::Borrowed(member);
         for segment in field {
             match at.member(segment)? {
                 Some(below) => at = Cow::Owned(below),
-                None => return Ok(None),
+                None => return Ok(false),
             }
         }
-        let Some(leaf) = at.leaf()? else { return Ok(None) };
-        write_piece(&mut pieces, |pieces| write_leaf(&leaf, pieces));
-        values.push(leaf.into_value());
+        match at.leaf()? {
+            Some(leaf) => each(leaf),
+            None => return Ok(false),
+        }
     }
-    Ok(Some((pieces, values)))
+    Ok(true)
+}
+
+/// The values of a member's fields.
+fn field_values<I: Instance>(fields: &[Vec<String>], member: &I) -> Result<Vec<Value>> {
+    let mut values = Vec::with_capacity(fields.len());
+    each_field(fields, member, |leaf| values.push(leaf.into_value()))?;
+    Ok(values)
 }
 
 /// A number refers to the key that is its text.
@@ -368,54 +405,5 @@ fn as_key(leaf: Leaf<'_>) -> Leaf<'_> {
     match leaf {
         Leaf::Number(num) => Leaf::String(num.to_string().into()),
         other => other,
-    }
-}
-
-fn constraint_key(id: ConstraintId) -> Vec<u8> {
-    let mut key = Vec::with_capacity(KEY_LEN_USUAL);
-    let id = u32::try_from(id).expect("a schema has fewer keywords");
-    key.extend_from_slice(&id.to_be_bytes());
-    key
-}
-
-/// The constraint of an index key.
-pub(crate) fn constraint_of(key: &[u8]) -> ConstraintId {
-    let id = key.first_chunk::<4>().expect("keys begin with the constraint");
-    u32::from_be_bytes(*id) as ConstraintId
-}
-
-/// Bytes that equal values share and no others do.
-fn write_leaf(leaf: &Leaf<'_>, out: &mut Vec<u8>) {
-    match leaf {
-        Leaf::Null => out.push(b'z'),
-        Leaf::Bool(value) => out.push(if *value { b't' } else { b'f' }),
-        Leaf::Number(num) => {
-            out.push(b'n');
-            Decimal::new(num).write(out);
-        }
-        Leaf::String(text) => {
-            out.push(b's');
-            out.extend_from_slice(text.as_bytes());
-        }
-        Leaf::Bytes(bytes) => {
-            out.push(b'b');
-            out.extend_from_slice(bytes);
-        }
-    }
-}
-
-/// Adds what `write` adds, behind its length; or its SHA-256, behind a byte that is no length.
-fn write_piece(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    let len_at = out.len();
-    out.push(u8::MAX);
-    write(out);
-    let start = len_at + 1;
-    match out.len() - start {
-        len if len <= EXACT_LEN_MAX => out[len_at] = len as u8,
-        _ => {
-            let hash = Sha256::digest(&out[start..]);
-            out.truncate(start);
-            out.extend_from_slice(&hash);
-        }
     }
 }

@@ -4,7 +4,7 @@ use spinney_core::error::{Error, Result};
 use spinney_core::varint;
 use spinney_core::{Path, Value};
 
-use super::entries::constraint_of;
+use super::keys::constraint_of;
 use super::trail::Trail;
 use super::{Entries, REFERENCE, Rule, UNIQUE};
 use crate::report::{Report, VIOLATIONS_MAX, Violation, describe};
@@ -58,7 +58,7 @@ impl Entries {
                     Some(match example(false, 1) {
                         Some(added) => {
                             let expected = format!("a {what} that exists at `{way}`");
-                            (added, REFERENCE, expected, shown(&added.value)?)
+                            (added, REFERENCE, expected, shown(&added.value(&constraint.rule))?)
                         }
                         None => {
                             let removed = example(true, -1).ok_or_else(|| damaged(key))?;
@@ -66,14 +66,20 @@ impl Entries {
                                 1 => format!("the {what} `{way}` that a node refers to"),
                                 _ => format!("the {what} `{way}` that {users} nodes refer to"),
                             };
-                            let found = format!("nothing that is {}", shown(&removed.value)?);
+                            let found = format!(
+                                "nothing that is {}",
+                                shown(&removed.value(&constraint.rule))?
+                            );
                             (removed, REFERENCE, expected, found)
                         }
                     })
                 }
                 Rule::Unique(fields) if users > 1 => {
                     let added = example(false, 1).ok_or_else(|| damaged(key))?;
-                    let found = format!("{}, which another member has", shown(&added.value)?);
+                    let found = format!(
+                        "{}, which another member has",
+                        shown(&added.value(&constraint.rule))?
+                    );
                     Some((added, UNIQUE, differing(fields), found))
                 }
                 _ => None,

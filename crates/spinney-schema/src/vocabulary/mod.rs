@@ -6,6 +6,7 @@
 
 mod entries;
 mod judge;
+mod keys;
 mod sites;
 mod trail;
 
@@ -14,7 +15,7 @@ use spinney_core::{Map, Value, path};
 
 pub use entries::Entries;
 pub use judge::ChangeContent;
-pub(crate) use sites::{Sites, mark};
+pub(crate) use sites::{Known, SiteId, Sites, mark};
 
 /// The keyword of references.
 pub(crate) const REFERENCE: &str = "x-spinney-reference";

@@ -1,89 +1,172 @@
 //! Where in a document spinney's keywords apply, as far as the schema tells alone.
 
-use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use spinney_core::error::{Error, Result};
 
 use super::{Constraint, ConstraintId, Rule, Segment};
-use crate::schema::{Applicator, NodeId, Properties, Schema};
+use crate::schema::{Applicator, Items, NodeId, Properties, Schema};
 
-/// What applies to one node of a document: schemas, and targets whose way leads through it.
-#[derive(Debug)]
+/// How many sites a schema keeps between two documents; few have more than a hundred.
+const SITES_MAX: usize = 1024;
+
+/// The index of a site in [`Sites`].
+pub(crate) type SiteId = usize;
+
+/// What applies to the nodes of documents: found when it is first asked for, the same for all nodes to
+/// which the same applies.
+#[derive(Debug, Default)]
 pub(crate) struct Sites {
+    all: Vec<Site>,
+    known: HashMap<Arc<Applied>, SiteId>,
+}
+
+/// What applies to one node of a document.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Applied {
     /// Schemas with all that they always apply, without those that lead to no keyword of spinney.
     nodes: BTreeSet<NodeId>,
     /// Constraints and how many segments of their way lie behind.
     ways: Vec<(ConstraintId, usize)>,
-    /// The constraints that apply to this node.
-    pub constraints: Vec<ConstraintId>,
-    /// The references whose target is this node.
-    pub targets: Vec<ConstraintId>,
-    /// Those of members that the schema names, as far as they were asked for.
-    named: RefCell<HashMap<String, Rc<Sites>>>,
-    /// Those of all members that it does not name.
-    unnamed: OnceCell<Rc<Sites>>,
-    /// Those of elements that no schema is for alone.
-    rest: OnceCell<Rc<Sites>>,
+}
+
+/// A node of a document, as far as something applies to it.
+#[derive(Debug)]
+struct Site {
+    applied: Arc<Applied>,
+    constraints: Arc<[ConstraintId]>,
+    targets: Arc<[ConstraintId]>,
+    /// Whether members have schemas by patterns.
+    has_patterns: bool,
+    /// Elements that have schemas by their position.
+    prefix_len: u64,
+    /// The members of which more is said than of others, in the order of their keys.
+    named: Vec<(String, Option<SiteId>)>,
+    /// All other members.
+    unnamed: Option<SiteId>,
+    /// Elements that no schema is for alone.
+    rest: Option<SiteId>,
 }
 
 impl Sites {
-    /// Those of the root.
-    pub fn root(schema: &Schema) -> Rc<Sites> {
-        let references = schema.constraints.iter().enumerate();
-        let ways = references.filter_map(|(id, constraint)| match constraint.rule {
-            Rule::Reference(_) => Some((id, 0)),
-            Rule::Unique(_) => None,
+    /// That of the root, which is found first.
+    pub fn root(&mut self, schema: &Schema) -> SiteId {
+        if self.all.is_empty() {
+            let references = schema.constraints.iter().enumerate();
+            let ways = references.filter_map(|(id, constraint)| match constraint.rule {
+                Rule::Reference(_) => Some((id, 0)),
+                Rule::Unique(_) => None,
+            });
+            let ways = ways.collect();
+            self.intern(schema, Applied { nodes: closure(schema, [schema.root]), ways });
+        }
+        0
+    }
+
+    /// The constraints that apply to a node.
+    pub fn constraints(&self, site: SiteId) -> Arc<[ConstraintId]> {
+        Arc::clone(&self.all[site].constraints)
+    }
+
+    /// The references whose target is a node.
+    pub fn targets(&self, site: SiteId) -> Arc<[ConstraintId]> {
+        Arc::clone(&self.all[site].targets)
+    }
+
+    /// Whether nothing applies to a node or below.
+    pub fn is_empty(&self, site: SiteId) -> bool {
+        let applied = &self.all[site].applied;
+        applied.nodes.is_empty() && applied.ways.is_empty()
+    }
+
+    /// Whether elements have schemas by their position.
+    pub fn tells_positions(&self, site: SiteId) -> bool {
+        self.all[site].prefix_len > 0
+    }
+
+    /// That of a member.
+    pub fn member(&mut self, schema: &Schema, site: SiteId, key: &str) -> SiteId {
+        let Site { applied, has_patterns, named, unnamed, .. } = &self.all[site];
+        let name = named.binary_search_by(|(name, _)| name.as_str().cmp(key)).ok();
+        let known = match name {
+            _ if *has_patterns => None,
+            Some(name) => named[name].1,
+            None => *unnamed,
+        };
+        if let Some(known) = known {
+            return known;
+        }
+        let below = applied.member(schema, key);
+        let below = self.intern(schema, below);
+        let site = &mut self.all[site];
+        match name {
+            _ if site.has_patterns => {}
+            Some(name) => site.named[name].1 = Some(below),
+            None => site.unnamed = Some(below),
+        }
+        below
+    }
+
+    /// That of an element.
+    pub fn element(&mut self, schema: &Schema, site: SiteId, position: u64) -> SiteId {
+        let Site { applied, prefix_len, rest, .. } = &self.all[site];
+        let is_own = position < *prefix_len;
+        if let Some(rest) = rest
+            && !is_own
+        {
+            return *rest;
+        }
+        let below = applied.element(schema, position);
+        let below = self.intern(schema, below);
+        if !is_own {
+            self.all[site].rest = Some(below);
+        }
+        below
+    }
+
+    /// The site to which this applies.
+    fn intern(&mut self, schema: &Schema, applied: Applied) -> SiteId {
+        if let Some(&known) = self.known.get(&applied) {
+            return known;
+        }
+        let applied = Arc::new(applied);
+        self.all.push(Site::new(schema, Arc::clone(&applied)));
+        self.known.insert(applied, self.all.len() - 1);
+        self.all.len() - 1
+    }
+}
+
+impl Site {
+    fn new(schema: &Schema, applied: Arc<Applied>) -> Site {
+        let own = |node: &NodeId| schema.nodes[*node].constraints.iter().copied();
+        let constraints: BTreeSet<ConstraintId> = applied.nodes.iter().flat_map(own).collect();
+        let ways = || applied.ways.iter().map(|&(id, behind)| (id, target(schema, id), behind));
+        let targets = ways().filter(|(_, target, behind)| target.way.len() == *behind);
+        let next = ways().filter_map(|(_, target, behind)| match target.way.get(behind) {
+            Some(Segment::Key(key)) => Some(key),
+            _ => None,
         });
-        Sites::new(schema, ways.collect(), [schema.root])
-    }
-
-    fn new(
-        schema: &Schema,
-        ways: Vec<(ConstraintId, usize)>,
-        start: impl IntoIterator<Item = NodeId>,
-    ) -> Rc<Sites> {
-        let nodes = closure(schema, start);
-        let constraints = nodes.iter().flat_map(|node| &schema.nodes[*node].constraints).copied();
-        let constraints: BTreeSet<ConstraintId> = constraints.collect();
-        let is_end =
-            |(id, behind): &(ConstraintId, usize)| target(schema, *id).way.len() == *behind;
-        let targets = ways.iter().copied().filter(is_end).map(|(id, _)| id).collect();
-        let constraints = constraints.into_iter().collect();
-        Rc::new(Sites {
-            nodes,
-            ways,
-            constraints,
-            targets,
-            named: RefCell::default(),
-            unnamed: OnceCell::new(),
-            rest: OnceCell::new(),
-        })
-    }
-
-    /// Whether nothing applies to the node or below.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty() && self.ways.is_empty()
-    }
-
-    /// Those of a member.
-    pub fn member(&self, schema: &Schema, key: &str) -> Rc<Sites> {
-        if self.has_patterns(schema) {
-            return self.new_member(schema, key);
+        let named = applied.properties(schema).flat_map(|properties| &properties.named);
+        let named: BTreeSet<&String> = named.map(|(key, _)| key).chain(next).collect();
+        let has_patterns = applied.properties(schema).any(|it| !it.patterns.is_empty());
+        let prefixes = applied.items(schema).map(|items| items.prefix.len() as u64);
+        let prefix_len = prefixes.max().unwrap_or(0);
+        Site {
+            constraints: constraints.into_iter().collect(),
+            targets: targets.map(|(id, ..)| id).collect(),
+            has_patterns,
+            prefix_len,
+            named: named.into_iter().map(|key| (key.clone(), None)).collect(),
+            unnamed: None,
+            rest: None,
+            applied,
         }
-        if !self.names(schema, key) {
-            return Rc::clone(self.unnamed.get_or_init(|| self.new_member(schema, key)));
-        }
-        if let Some(known) = self.named.borrow().get(key) {
-            return Rc::clone(known);
-        }
-        let sites = self.new_member(schema, key);
-        self.named.borrow_mut().insert(key.to_owned(), Rc::clone(&sites));
-        sites
     }
+}
 
-    fn new_member(&self, schema: &Schema, key: &str) -> Rc<Sites> {
+impl Applied {
+    fn member(&self, schema: &Schema, key: &str) -> Applied {
         let mut below = Vec::new();
         for properties in self.properties(schema) {
             let patterns = properties.patterns.iter();
@@ -95,36 +178,14 @@ impl Sites {
                 below.extend(properties.additional);
             }
         }
-        Sites::new(schema, self.ways(schema, |segment| segment.matches_key(key)), below)
+        let ways = self.ways(schema, |segment| segment.matches_key(key));
+        Applied { nodes: closure(schema, below), ways }
     }
 
-    /// Whether anything says more of a member than of those that nothing names.
-    fn names(&self, schema: &Schema, key: &str) -> bool {
-        self.properties(schema).any(|properties| properties.named(key).is_some())
-            || self.ways.iter().any(|(id, behind)| {
-                let segment = target(schema, *id).way.get(*behind);
-                segment.is_some_and(|segment| *segment != Segment::Any && segment.matches_key(key))
-            })
-    }
-
-    fn has_patterns(&self, schema: &Schema) -> bool {
-        self.properties(schema).any(|properties| !properties.patterns.is_empty())
-    }
-
-    /// Those of an element.
-    pub fn element(&self, schema: &Schema, position: u64) -> Rc<Sites> {
-        let items = self.applicators(schema).filter_map(|applicator| match applicator {
-            Applicator::Items(items) => Some(items),
-            _ => None,
-        });
-        let new = || {
-            let ways = self.ways(schema, |segment| *segment == Segment::Any);
-            Sites::new(schema, ways, items.clone().filter_map(|items| items.at(position)))
-        };
-        match items.clone().any(|items| position < items.prefix.len() as u64) {
-            true => new(),
-            false => Rc::clone(self.rest.get_or_init(new)),
-        }
+    fn element(&self, schema: &Schema, position: u64) -> Applied {
+        let below = self.items(schema).filter_map(|items| items.at(position));
+        let ways = self.ways(schema, |segment| *segment == Segment::Any);
+        Applied { nodes: closure(schema, below), ways }
     }
 
     fn ways(
@@ -139,23 +200,7 @@ impl Sites {
         goes_on.map(|(id, behind)| (*id, behind + 1)).collect()
     }
 
-    /// Whether elements have schemas by their position.
-    pub fn tells_positions(&self, schema: &Schema) -> bool {
-        self.applicators(schema).any(|applicator| match applicator {
-            Applicator::Items(items) => !items.prefix.is_empty(),
-            _ => false,
-        })
-    }
-
-    fn take_below(&mut self) -> Vec<Rc<Sites>> {
-        let named = std::mem::take(self.named.get_mut()).into_values();
-        named.chain(self.unnamed.take()).chain(self.rest.take()).collect()
-    }
-
-    fn applicators<'s>(
-        &'s self,
-        schema: &'s Schema,
-    ) -> impl Iterator<Item = &'s Applicator> + Clone {
+    fn applicators<'s>(&'s self, schema: &'s Schema) -> impl Iterator<Item = &'s Applicator> {
         self.nodes.iter().flat_map(|node| &schema.nodes[*node].applicators)
     }
 
@@ -165,17 +210,38 @@ impl Sites {
             _ => None,
         })
     }
+
+    fn items<'s>(&'s self, schema: &'s Schema) -> impl Iterator<Item = &'s Items> {
+        self.applicators(schema).filter_map(|applicator| match applicator {
+            Applicator::Items(items) => Some(items),
+            _ => None,
+        })
+    }
 }
 
-/// Without recursion, however deep the document was.
-impl Drop for Sites {
-    fn drop(&mut self) {
-        let mut pending = self.take_below();
-        while let Some(below) = pending.pop() {
-            if let Some(mut sites) = Rc::into_inner(below) {
-                pending.append(&mut sites.take_below());
-            }
+/// The sites of a schema that documents had so far. Whoever walks one takes them and gives them back;
+/// who comes meanwhile finds its own.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<Sites>);
+
+impl Known {
+    /// Those that nobody uses.
+    pub fn take(&self) -> Sites {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps sites for the next document.
+    pub fn give_back(&self, sites: Sites) {
+        if sites.all.len() <= SITES_MAX {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sites;
         }
+    }
+}
+
+/// A clone finds its own.
+impl Clone for Known {
+    fn clone(&self) -> Known {
+        Known::default()
     }
 }
 
