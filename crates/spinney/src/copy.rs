@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use spinney_core::backend::Revision;
 use spinney_core::transaction::{Existing, Transaction};
 use spinney_core::visit::StoredText;
-use spinney_core::{Container, Error, Key, Result, Scalar, Visitor};
+use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
 
 use crate::formats::{Fidelity, JsonWriter, Layout};
 use crate::hash::ValueHash;
@@ -40,20 +40,70 @@ impl Store {
     ///
     /// # Durability
     /// Durable, however the store was opened. Whatever ends it before, this store stays empty, and the
-    /// next writer gives back what was built ahead.
+    /// next writer gives back what was built ahead. Where trees are kept apart, those are there that
+    /// were complete; schemas stay behind.
     ///
     /// # Complexity
     /// O(size), three times: reading, writing, reading back; memory for buffers, and on backends that
     /// hold everything in memory for that.
     pub fn copy_from(&self, from: &Snapshot, progress: &mut dyn FnMut(u64)) -> Result<Copied> {
+        if self.forest().is_some() {
+            return self.copy_trees(from, progress);
+        }
+        let copied = self.copy_node("", from, &|tx| refuse_content(tx.count("")?), progress)?;
+        if self.read()?.hash("")? != Some(copied.hash) {
+            return Err(differs());
+        }
+        Ok(copied)
+    }
+
+    /// As [`Store::copy_from`], where trees are kept apart: one commit for each of them.
+    fn copy_trees(&self, from: &Snapshot, progress: &mut dyn FnMut(u64)) -> Result<Copied> {
+        refuse_content(match self.read()?.count("") {
+            Err(error) if error.kind() == ErrorKind::NotFound => Some(0),
+            count => count?,
+        })?;
+        let mut sum = Copied { revision: 0, text_len_bytes: 0, hash: ValueHash::of(&Value::Null) };
+        for tree in from.list("", None, None)?.unwrap_or_default() {
+            // Schemas are attached to each tree by itself.
+            #[cfg(feature = "schema")]
+            if tree.segment == crate::schemas::NAME {
+                continue;
+            }
+            let path = Path::root().child(&tree.segment);
+            let before = sum.text_len_bytes;
+            let copied = self.copy_node(
+                &path,
+                from,
+                &|tx| refuse_content(Some(u64::from(tx.exists(&path)?))),
+                &mut |bytes| progress(before + bytes),
+            )?;
+            sum.revision = sum.revision.max(copied.revision);
+            sum.text_len_bytes += copied.text_len_bytes;
+            if self.read()?.hash(&path)? != Some(copied.hash) {
+                return Err(differs());
+            }
+        }
+        sum.hash = self.read()?.hash("")?.ok_or_else(differs)?;
+        Ok(sum)
+    }
+
+    /// Copies a node to the same path, if `check` lets it, as one commit.
+    fn copy_node(
+        &self,
+        path: &str,
+        from: &Snapshot,
+        check: &dyn Fn(&Transaction<'_>) -> Result<()>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Copied> {
         let mut read = None;
         let committed = self.write_with(Durability::Durable, |transaction| {
-            refuse_content(transaction)?;
-            transaction.set_with("", Existing::Any, |target| {
+            check(transaction)?;
+            transaction.set_with(path, Existing::Any, |target| {
                 let counted = Counted { hash: Sha256::new(), len: 0, progress: &mut *progress };
                 let text = JsonWriter::new(counted, Layout::Compact, Fidelity::Tagged);
                 let mut both = Both { target, text };
-                from.visit("", &mut both)?;
+                from.visit(path, &mut both)?;
                 let counted = both.text.finish()?;
                 let hash = ValueHash::from_bytes(counted.hash.finalize().into());
                 read = Some((hash, counted.len));
@@ -61,17 +111,18 @@ impl Store {
             })
         })?;
         let (hash, text_len_bytes) = read.expect("the write has succeeded");
-        if self.read()?.hash("")? != Some(hash) {
-            return Err(Error::corrupted(
-                "the copy does not read back as what was copied; do not use it, and copy again",
-            ));
-        }
         Ok(Copied { revision: committed.revision, text_len_bytes, hash })
     }
 }
 
-fn refuse_content(transaction: &Transaction<'_>) -> Result<()> {
-    match transaction.count("")? {
+fn differs() -> Error {
+    Error::corrupted(
+        "the copy does not read back as what was copied; do not use it, and copy again",
+    )
+}
+
+fn refuse_content(members: Option<u64>) -> Result<()> {
+    match members {
         Some(0) => Ok(()),
         _ => Err(Error::already_exists("the target is not empty; name a new store")),
     }
@@ -145,7 +196,6 @@ impl Write for Counted<'_> {
 #[cfg(test)]
 mod tests {
     use spinney_core::value::ValueBuilder;
-    use spinney_core::{ErrorKind, Value};
 
     use super::*;
 

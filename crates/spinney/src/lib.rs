@@ -18,6 +18,7 @@ pub mod copy;
 pub mod feed;
 mod file_scratch;
 mod file_system;
+pub mod forest;
 pub mod formats;
 pub mod hash;
 mod janitor;

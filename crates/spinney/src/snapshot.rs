@@ -15,10 +15,14 @@ use spinney_core::value::ValueBuilder;
 use spinney_core::view::{Cursor, Passed, Slot, View, Waypoint};
 use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
 
+use crate::forest::Reading;
+
 /// One consistent state of a store; it stays as it is while others write.
 pub struct Snapshot {
     snapshot: Box<dyn backend::Snapshot>,
     origin: Arc<Origin>,
+    /// The states of the trees, where they are kept apart.
+    trees: Option<Box<Reading>>,
 }
 
 /// What the snapshots of a store have in common.
@@ -89,7 +93,25 @@ pub struct Member {
 impl Snapshot {
     /// A snapshot over a backend's.
     pub fn new(snapshot: Box<dyn backend::Snapshot>, origin: Arc<Origin>) -> Snapshot {
-        Snapshot { snapshot, origin }
+        Snapshot { snapshot, origin, trees: None }
+    }
+
+    /// A snapshot of trees that are kept apart.
+    pub(crate) fn of_trees(trees: Reading, origin: Arc<Origin>) -> Snapshot {
+        Snapshot { snapshot: Reading::no_state(), origin, trees: Some(Box::new(trees)) }
+    }
+
+    /// What answers for a path; `None` when trees are kept apart and there is none of that name.
+    fn holder(&self, path: &str) -> Result<Option<&Snapshot>> {
+        match &self.trees {
+            None => Ok(Some(self)),
+            Some(trees) => trees.holder(path),
+        }
+    }
+
+    /// The trees, when they are kept apart and a path names their root.
+    fn apart(&self, path: &str) -> Option<&Reading> {
+        self.trees.as_deref().filter(|_| path.is_empty())
     }
 
     /// The node at a path; `None` when there is none.
@@ -169,12 +191,17 @@ impl Snapshot {
     /// # Complexity
     /// O(d log n) for depth d, and the size of the value.
     pub fn get(&self, path: &str) -> Result<Option<Value>> {
-        let Some(slot) = self.resolve(path)? else { return Ok(None) };
+        let mut builder = ValueBuilder::default();
+        if let Some(trees) = self.apart(path) {
+            trees.visit(&mut builder)?;
+            return Ok(builder.finish());
+        }
+        let Some(this) = self.holder(path)? else { return Ok(None) };
+        let Some(slot) = this.resolve(path)? else { return Ok(None) };
         match slot.read()?.node {
             Node::Scalar(scalar) => Ok(Some(scalar_value(scalar))),
             _ => {
-                let mut builder = ValueBuilder::default();
-                self.walk(path, &slot, &mut builder)?;
+                this.walk(path, &slot, &mut builder)?;
                 Ok(builder.finish())
             }
         }
@@ -195,9 +222,13 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`], and the visitor's.
     pub fn visit(&self, path: &str, visitor: &mut (impl Visitor + ?Sized)) -> Result<bool> {
-        match self.resolve(path)? {
+        if let Some(trees) = self.apart(path) {
+            return trees.visit(visitor).map(|()| true);
+        }
+        let Some(this) = self.holder(path)? else { return Ok(false) };
+        match this.resolve(path)? {
             None => Ok(false),
-            Some(slot) => self.walk(path, &slot, visitor).map(|()| true),
+            Some(slot) => this.walk(path, &slot, visitor).map(|()| true),
         }
     }
 
@@ -206,8 +237,11 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn side(&self, path: &str) -> Result<Option<Side<'_>>> {
-        let view = self.view();
-        self.resolve(path)?.map(|slot| Side::stored(view, slot)).transpose()
+        if self.apart(path).is_some() {
+            return Err(Reading::root_refused());
+        }
+        let Some(this) = self.holder(path)? else { return Ok(None) };
+        this.resolve(path)?.map(|slot| Side::stored(this.view(), slot)).transpose()
     }
 
     /// The kind of the node at a path; `None` when there is none.
@@ -215,8 +249,9 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn kind(&self, path: &str) -> Result<Option<NodeKind>> {
-        let view = self.view();
-        let kind = self.resolve(path)?.map(|slot| kind_of(&view, &slot)).transpose();
+        let Some(this) = self.holder(path)? else { return Ok(None) };
+        let view = this.view();
+        let kind = this.resolve(path)?.map(|slot| kind_of(&view, &slot)).transpose();
         kind.map_err(|error| located(error, path))
     }
 
@@ -228,8 +263,9 @@ impl Snapshot {
     /// # Complexity
     /// That of the path.
     pub fn count(&self, path: &str) -> Result<Option<u64>> {
-        let view = self.view();
-        match self.resolve(path)? {
+        let Some(this) = self.holder(path)? else { return Ok(None) };
+        let view = this.view();
+        match this.resolve(path)? {
             None => Ok(None),
             Some(slot) => view.count(&slot).map_err(|error| located(error, path)),
         }
@@ -240,7 +276,8 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn meta(&self, path: &str) -> Result<Option<Vec<(String, String)>>> {
-        let Some(slot) = self.resolve(path)? else { return Ok(None) };
+        let Some(this) = self.holder(path)? else { return Ok(None) };
+        let Some(slot) = this.resolve(path)? else { return Ok(None) };
         let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let entries: Option<Vec<_>> =
             node::meta_entries(slot.read()?.meta).map(|entry| entry.map(own)).collect();
@@ -280,8 +317,9 @@ impl Snapshot {
         limit: Option<u64>,
         found: &mut dyn FnMut(Member) -> Result<()>,
     ) -> Result<bool> {
-        let view = self.view();
-        let Some(slot) = self.resolve(path)? else { return Ok(false) };
+        let Some(this) = self.holder(path)? else { return Ok(false) };
+        let view = this.view();
+        let Some(slot) = this.resolve(path)? else { return Ok(false) };
         let from = cursor_from(&view, &slot, from)
             .map_err(|error| error.at(format_args!("list {}", path::Display(path))))?;
         let Some((mut cursor, mut position)) = from else {
@@ -310,7 +348,10 @@ impl Snapshot {
     /// # Errors
     /// Only when the backend cannot be read at all.
     pub fn check(&self) -> Result<Report> {
-        check_snapshot(self.view())
+        match &self.trees {
+            None => check_snapshot(self.view()),
+            Some(trees) => trees.check(),
+        }
     }
 }
 

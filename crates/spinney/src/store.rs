@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use spinney_core::backend::{self, Backend, Capabilities, Revision};
+use spinney_core::backend::{self, Backend, Capabilities, Revision, WriteGuard};
+use spinney_core::build::NewScratch;
 use spinney_core::diff::Diff;
 use spinney_core::history::{self, Note, Retention};
 use spinney_core::reclaim;
@@ -17,6 +18,7 @@ use spinney_core::{Error, ErrorKind, Memory, Result};
 use crate::backends::json::Take;
 use crate::feed::{Bookmark, Changes};
 use crate::file_scratch::FileScratch;
+use crate::forest::{Apart, Forest, Reading, Trees};
 use crate::janitor::Janitor;
 #[cfg(any(feature = "mongodb", feature = "redis"))]
 use crate::network::{Network, Server, ServerOptions};
@@ -144,8 +146,8 @@ impl OpenOptions {
     }
 
     /// Opens a store: `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `memory:`, just a directory, which is LMDB, or
-    /// one on a server: `redis://HOST`, `rediss://HOST`, `redis+unix:SOCKET`, `mongodb://HOST`,
-    /// `mongodb+srv://HOST`.
+    /// one on a server: `redis://HOST`, `rediss://HOST`, `redis+unix:SOCKET`, `redis+cluster://HOST`,
+    /// `rediss+cluster://HOST`, `mongodb://HOST`, `mongodb+srv://HOST`.
     ///
     /// A `json:` file is one tree, and paths begin at its root, whatever that is.
     ///
@@ -171,6 +173,7 @@ impl OpenOptions {
             "json" => self.open_json(Path::new(rest)),
             "fjall" => self.open_fjall(Path::new(rest)),
             "redis" | "rediss" | "redis+unix" => self.open_redis(url),
+            "redis+cluster" | "rediss+cluster" => self.open_redis_cluster(url),
             "mongodb" | "mongodb+srv" => self.open_mongodb(url),
             _ => Err(Error::invalid_input(format!(
                 "`{}`: unknown kind of store `{scheme}`; write `lmdb:DIR`, `fjall:DIR`, `json:FILE`, \
@@ -253,6 +256,25 @@ impl OpenOptions {
         Err(Error::unsupported("this build has no Redis; build it with the feature `redis`"))
     }
 
+    #[cfg(feature = "redis")]
+    fn open_redis_cluster(&self, url: &str) -> Result<Store> {
+        use crate::backends::redis::Cluster;
+        let cluster = Cluster::open(url, self.server_options())?;
+        let Some(tree) = cluster.only_tree().map(str::to_owned) else {
+            return Ok(self.over_trees(Arc::new(cluster)));
+        };
+        let may_make = self.create && !self.read_only;
+        match cluster.open(&tree, may_make)? {
+            Some(backend) => Ok(self.over_tree(backend, &tree)),
+            None => Err(Error::not_found(format!("{cluster}: there is no tree `{tree}`"))),
+        }
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn open_redis_cluster(&self, url: &str) -> Result<Store> {
+        self.open_redis(url)
+    }
+
     #[cfg(feature = "mongodb")]
     fn open_mongodb(&self, url: &str) -> Result<Store> {
         let options = self.server_options();
@@ -281,10 +303,35 @@ impl OpenOptions {
         self.based(backend, scratch_dir, root, Subscribers::default())
     }
 
+    /// A store whose trees are kept apart, each in a backend of its own.
+    pub fn over_trees(&self, trees: Arc<dyn Trees>) -> Store {
+        let forest = Arc::new(Forest::new(Arc::clone(&trees), self.clone()));
+        let root = spinney_core::Path::root();
+        let place = Place { forest: Some(forest), ..Place::default() };
+        self.placed(Arc::new(Apart(trees)), place, root, Subscribers::default())
+    }
+
+    /// A store of the one tree that a backend holds under its name.
+    pub fn over_tree(&self, backend: Arc<dyn Backend>, tree: &str) -> Store {
+        let place = Place { tree: Some(tree.to_owned()), ..Place::default() };
+        let root = spinney_core::Path::root();
+        self.placed(backend, place, root, Subscribers::default())
+    }
+
     fn based(
         &self,
         backend: Arc<dyn Backend>,
         scratch_dir: Option<PathBuf>,
+        base_path: spinney_core::Path,
+        subscribers: Subscribers,
+    ) -> Store {
+        self.placed(backend, Place { scratch_dir, ..Place::default() }, base_path, subscribers)
+    }
+
+    fn placed(
+        &self,
+        backend: Arc<dyn Backend>,
+        place: Place,
         base_path: spinney_core::Path,
         subscribers: Subscribers,
     ) -> Store {
@@ -297,7 +344,7 @@ impl OpenOptions {
                 note: self.note.clone(),
                 revisions_max: self.retention.revisions_max,
                 durability: self.durability,
-                scratch_dir,
+                place,
                 origin: Arc::new(origin),
                 subscribers,
                 #[cfg(feature = "schema")]
@@ -322,14 +369,25 @@ pub fn open(url: &str) -> Result<Store> {
     OpenOptions::new().open(url)
 }
 
-struct Shared {
+/// Where a store is among others.
+#[derive(Default)]
+struct Place {
+    /// Imports that do not fit in memory go there.
+    scratch_dir: Option<PathBuf>,
+    /// The one tree that it holds; any, when there is none.
+    tree: Option<String>,
+    /// Its trees, when they are kept apart.
+    forest: Option<Arc<Forest>>,
+}
+
+pub(crate) struct Shared {
     // Dropped first, so that the thread is told before the backend goes.
     janitor: Janitor,
     backend: Arc<dyn Backend>,
     durability: Durability,
     note: Note,
     revisions_max: u64,
-    scratch_dir: Option<PathBuf>,
+    place: Place,
     origin: Arc<Origin>,
     subscribers: Subscribers,
     #[cfg(feature = "schema")]
@@ -358,12 +416,56 @@ pub struct Committed<T> {
 impl Store {
     /// The newest committed state.
     ///
-    /// A snapshot of this process may see commits that are not yet synced.
+    /// A snapshot of this process may see commits that are not yet synced. Of a store whose trees are
+    /// kept apart it is one state of each tree, from when that is first read.
     ///
     /// # Errors
     /// `Busy` when all reader slots of all processes are taken; those of the backend.
     pub fn read(&self) -> Result<Snapshot> {
+        if let Some(forest) = self.forest() {
+            let reading = Reading::new(Arc::clone(forest));
+            return Ok(Snapshot::of_trees(reading, Arc::clone(&self.shared.origin)));
+        }
         Ok(Snapshot::new(self.shared.backend.snapshot()?, Arc::clone(&self.shared.origin)))
+    }
+
+    /// The store of the tree that a path leads into: itself, but of a store whose trees are kept apart
+    /// the one of that tree, with revisions, a log and older states of its own. The root's is itself.
+    ///
+    /// # Errors
+    /// `NotFound` when trees are kept apart and there is none of that name.
+    pub fn holding(&self, path: &str) -> Result<Store> {
+        self.held(path, false)
+    }
+
+    /// As [`Store::holding`]; makes a tree that does not exist.
+    pub(crate) fn holding_or_new(&self, path: &str) -> Result<Store> {
+        self.held(path, true)
+    }
+
+    fn held(&self, path: &str, create: bool) -> Result<Store> {
+        let held = self.forest().map(|forest| forest.holding(path, create)).transpose()?;
+        Ok(held.flatten().unwrap_or_else(|| self.clone()))
+    }
+
+    /// The trees, when they are kept apart.
+    pub(crate) fn forest(&self) -> Option<&Arc<Forest>> {
+        self.shared.place.forest.as_ref()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Whether anybody but the store that this tree belongs to has it.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+    }
+
+    /// Sums up something over all trees that are kept apart; `None` where they are not.
+    fn over_all(&self, each: impl Fn(&Store) -> Result<u64>) -> Option<Result<u64>> {
+        let forest = self.forest()?;
+        Some(forest.all().and_then(|all| all.iter().map(|(_, store)| each(store)).sum()))
     }
 
     /// An older state, as long as the change log reaches back to it.
@@ -388,7 +490,7 @@ impl Store {
     /// # Errors
     /// `InvalidInput` for a malformed path; those of the backend.
     pub fn changes(&self, path: &str, since: Revision) -> Result<Changes> {
-        Changes::new(self.clone(), path, since)
+        Changes::new(self.holding(path)?, path, since)
     }
 
     /// As [`Store::changes`], from where another feed was; one of another store begins with a gap.
@@ -396,7 +498,7 @@ impl Store {
     /// # Errors
     /// As [`Store::changes`].
     pub fn changes_from(&self, path: &str, bookmark: &Bookmark) -> Result<Changes> {
-        Changes::resume(self.clone(), path, bookmark)
+        Changes::resume(self.holding(path)?, path, bookmark)
     }
 
     /// Names the sequence of commits that revisions number: another one where the store's history does
@@ -442,6 +544,9 @@ impl Store {
     /// As the store was opened. Concurrent durable writes share one sync.
     ///
     /// A write inside the closure of another one on the same thread waits for itself: do not nest.
+    ///
+    /// Where trees are kept apart, all paths of one write lead into one tree; another one is
+    /// `Unsupported`.
     pub fn write<T>(
         &self,
         edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
@@ -459,7 +564,11 @@ impl Store {
         mut edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Committed<T>> {
         for conflicts in 0..CONFLICTS_MAX {
-            if let Some(committed) = self.shared.try_write(durability, conflicts, &mut edit)? {
+            let tried = match self.forest() {
+                None => self.shared.try_write(durability, conflicts, &mut edit)?,
+                Some(forest) => forest.try_write(durability, conflicts, &mut edit)?,
+            };
+            if let Some(committed) = tried {
                 return Ok(committed);
             }
         }
@@ -486,6 +595,9 @@ impl Store {
     /// # Errors
     /// Those of the backend; after a failed sync it refuses writes until it is opened again.
     pub fn sync(&self) -> Result<()> {
+        if let Some(synced) = self.over_all(|tree| tree.sync().map(|()| 0)) {
+            return synced.map(drop);
+        }
         let revision = self.shared.backend.snapshot()?.revision()?;
         self.shared.backend.sync(revision)
     }
@@ -505,6 +617,9 @@ impl Store {
     /// # Errors
     /// Those of the backend.
     pub fn reclaim(&self) -> Result<u64> {
+        if let Some(deleted) = self.over_all(Store::reclaim) {
+            return deleted;
+        }
         // Beginning a transaction queues what a writer that died while it built has left.
         let guard = self.shared.backend.write_guard(0)?;
         drop(Transaction::begin(&*self.shared.backend)?);
@@ -521,6 +636,9 @@ impl Store {
 
     /// Waits until the background has reclaimed what this handle's writes removed.
     pub fn wait_until_reclaimed(&self) {
+        if let Some(forest) = self.forest() {
+            forest.wait_until_reclaimed();
+        }
         self.shared.janitor.wait_until_idle();
     }
 
@@ -551,6 +669,9 @@ impl Store {
     /// # Errors
     /// Those of the backend.
     pub fn compact(&self) -> Result<u64> {
+        if let Some(freed) = self.over_all(Store::compact) {
+            return freed;
+        }
         self.reclaim()?;
         self.checkpoint()?;
         self.shared.backend.compact()
@@ -571,6 +692,13 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// What a try of a write holds from when it knows its store until the commit.
+pub(crate) struct Attempt<'s> {
+    durability: Durability,
+    guard: Box<dyn WriteGuard + 's>,
+    questions: Option<Questions>,
+}
+
 impl Shared {
     /// One try of a write; `None` when another writer came first.
     fn try_write<T>(
@@ -579,12 +707,57 @@ impl Shared {
         conflicts: u32,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
+        let new_scratch = || self.new_scratch();
+        let attempt = self.attempt(durability, conflicts)?;
+        let edited = self.edited(&new_scratch, edit);
+        self.finish(attempt, &new_scratch, edited, edit)
+    }
+
+    /// Begins a try.
+    pub fn attempt(&self, durability: Durability, conflicts: u32) -> Result<Attempt<'_>> {
         if durability == Durability::Durable {
             self.backend.check_sync()?;
         }
         let guard = self.backend.write_guard(conflicts)?;
-        let mut questions = Questions::new(&self.subscribers, &self.origin)?;
-        let mut committed = self.commit(edit, questions.as_mut());
+        let questions = Questions::new(&self.subscribers, &self.origin)?;
+        Ok(Attempt { durability, guard, questions })
+    }
+
+    /// A transaction on the newest state; the try has begun.
+    pub fn begin<'t>(&'t self, new_scratch: &'t NewScratch<'t>) -> Result<Transaction<'t>> {
+        let mut transaction = Transaction::begin(&*self.backend)?;
+        transaction.set_scratch(new_scratch);
+        transaction.set_time_ms(now_ms());
+        transaction.set_author(&self.note.author)?;
+        transaction.set_message(&self.note.message)?;
+        transaction.set_revisions_max(self.revisions_max);
+        transaction.set_base_path(self.origin.base_path.clone());
+        if let Some(tree) = &self.place.tree {
+            transaction.keep_to_tree(tree);
+        }
+        Ok(transaction)
+    }
+
+    fn edited<'t, T>(
+        &'t self,
+        new_scratch: &'t NewScratch<'t>,
+        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<(T, Transaction<'t>)> {
+        let mut transaction = self.begin(new_scratch)?;
+        Ok((edit(&mut transaction)?, transaction))
+    }
+
+    /// Commits what was edited in a try, and ends the try.
+    pub fn finish<'t, T>(
+        &'t self,
+        attempt: Attempt<'_>,
+        new_scratch: &'t NewScratch<'t>,
+        edited: Result<(T, Transaction<'t>)>,
+        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<Option<Committed<T>>> {
+        let Attempt { durability, guard, mut questions } = attempt;
+        let mut committed =
+            edited.and_then(|edited| self.commit(edited, new_scratch, edit, questions.as_mut()));
         // What needed no commit may have been decided by what was not the newest state.
         let is_unconfirmed = match &committed {
             Ok(Some((_, commit))) => commit.diff.is_empty(),
@@ -611,21 +784,15 @@ impl Shared {
     }
 
     /// From the edits to the batch; `None` when another writer came first.
-    fn commit<T>(
-        &self,
+    fn commit<'t, T>(
+        &'t self,
+        edited: (T, Transaction<'t>),
+        new_scratch: &'t NewScratch<'t>,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
         mut questions: Option<&mut Questions>,
     ) -> Result<Option<(T, Commit)>> {
-        let new_scratch = || self.new_scratch();
+        let (mut value, mut transaction) = edited;
         loop {
-            let mut transaction = Transaction::begin(&*self.backend)?;
-            transaction.set_scratch(&new_scratch);
-            transaction.set_time_ms(now_ms());
-            transaction.set_author(&self.note.author)?;
-            transaction.set_message(&self.note.message)?;
-            transaction.set_revisions_max(self.revisions_max);
-            transaction.set_base_path(self.origin.base_path.clone());
-            let value = edit(&mut transaction)?;
             if let Some(questions) = &mut questions {
                 questions.amend(&mut transaction)?;
             }
@@ -645,6 +812,7 @@ impl Shared {
                 Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
                 Err(error) => return Err(error),
             }
+            (value, transaction) = self.edited(new_scratch, edit)?;
         }
     }
 
@@ -676,7 +844,7 @@ impl Shared {
     }
 
     fn new_scratch(&self) -> Result<Box<dyn Scratch>> {
-        match &self.scratch_dir {
+        match &self.place.scratch_dir {
             Some(dir) => Ok(Box::new(FileScratch::new(dir)?)),
             None => Ok(Box::new(MemoryScratch::default())),
         }

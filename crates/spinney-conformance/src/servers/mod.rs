@@ -7,4 +7,5 @@ pub mod mongodb;
 pub mod mongodb_proxy;
 pub mod proxy;
 pub mod redis;
+pub mod redis_cluster;
 pub mod reference;

@@ -45,6 +45,7 @@ impl Transaction<'_> {
     pub fn apply_exactly(&mut self, diff: &Diff) -> Result<()> {
         for op in &diff.ops {
             let pointer = op.pointer();
+            self.enter(&pointer)?;
             let path = self.below_base(&pointer).into_owned();
             let is_insert =
                 op.old.is_none() && matches!(op.path.last(), Some(Step::Element { .. }));
@@ -76,7 +77,9 @@ impl Transaction<'_> {
     }
 
     fn apply_op(&mut self, op: &Op, ids: Ids) -> Result<()> {
-        let path = self.below_base(&op.pointer()).into_owned();
+        let pointer = op.pointer();
+        self.enter(&pointer)?;
+        let path = self.below_base(&pointer).into_owned();
         let applied = match (&op.what, &op.new, op.path.last()) {
             (What::Meta, Some(meta), _) => self.replace_meta(&path, meta),
             (What::Meta, None, _) => self.replace_meta(&path, &[]),

@@ -365,6 +365,7 @@ impl Transaction<'_> {
         name: &str,
         value: Option<&str>,
     ) -> Result<()> {
+        self.enter(path)?;
         let Some(entries) = self.meta(path)? else {
             return Err(Error::not_found("there is no node"));
         };

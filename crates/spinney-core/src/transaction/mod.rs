@@ -12,6 +12,7 @@ mod place;
 mod reading;
 mod review;
 mod root;
+mod route;
 mod since;
 
 use std::borrow::Cow;
@@ -28,6 +29,8 @@ use crate::pending::Pending;
 
 pub use commit::{Commit, Preview};
 pub use review::{Proposed, Review};
+use route::Bounds;
+pub use route::Route;
 
 /// Edits that become visible together or not at all.
 ///
@@ -52,6 +55,8 @@ pub struct Transaction<'b> {
     revisions_max: u64,
     /// Why only a part of a patch was applied: that must not be committed.
     broken: Option<Error>,
+    /// Which trees it may touch.
+    bounds: Bounds<'b>,
 }
 
 /// Whether an edit may, must or must not find a node.
@@ -101,6 +106,7 @@ impl<'b> Transaction<'b> {
             note: Note::default(),
             revisions_max: Retention::DEFAULT.revisions_max,
             broken: None,
+            bounds: Bounds::default(),
         })
     }
 
@@ -117,9 +123,10 @@ impl<'b> Transaction<'b> {
 
     /// Edits or reads with paths that begin at the store's root.
     pub fn at_root<T>(&mut self, edit: impl FnOnce(&mut Transaction<'b>) -> T) -> T {
-        let base_path = std::mem::take(&mut self.base_path);
+        let (base_path, bounds) =
+            (std::mem::take(&mut self.base_path), std::mem::take(&mut self.bounds));
         let value = edit(self);
-        self.base_path = base_path;
+        (self.base_path, self.bounds) = (base_path, bounds);
         value
     }
 
@@ -131,14 +138,15 @@ impl<'b> Transaction<'b> {
         }
     }
 
-    /// As [`Transaction::below_base`], for a path that is not checked.
-    fn checked<'p>(&self, path: &'p str) -> Result<Cow<'p, str>> {
+    /// As [`Transaction::below_base`], for a path that is not checked and is to be edited.
+    fn checked<'p>(&mut self, path: &'p str) -> Result<Cow<'p, str>> {
         path::check(path)?;
+        self.enter(path)?;
         Ok(self.below_base(path))
     }
 
     /// As [`Transaction::checked`]; refuses the base itself with `refusal`.
-    fn checked_member<'p>(&self, path: &'p str, refusal: &str) -> Result<Cow<'p, str>> {
+    fn checked_member<'p>(&mut self, path: &'p str, refusal: &str) -> Result<Cow<'p, str>> {
         match path.is_empty() {
             true => Err(Error::invalid_input(refusal)),
             false => self.checked(path),
@@ -188,7 +196,7 @@ impl<'b> Transaction<'b> {
 
     /// The revision that the transaction reads.
     pub fn base(&self) -> Revision {
-        self.pending.base()
+        self.current().pending.base()
     }
 }
 

@@ -57,7 +57,8 @@ impl Transaction<'_> {
 
     fn patch_one(&mut self, document: &str, operation: &Operation) -> Result<()> {
         let path = [document, &operation.path].concat();
-        let applied = path::check(&path).and_then(|()| match &operation.action {
+        let entered = path::check(&path).and_then(|()| self.enter(&path));
+        let applied = entered.and_then(|()| match &operation.action {
             Action::Add(value) => self.patch_add(document, &path, value),
             Action::Remove => self.patch_remove(&path),
             Action::Replace(value) => {
@@ -106,6 +107,7 @@ impl Transaction<'_> {
     fn patch_move(&mut self, document: &str, from: &str, to: &str, is_move: bool) -> Result<()> {
         let from = [document, from].concat();
         path::check(&from)?;
+        self.enter(&from)?;
         if to.is_empty() {
             return self.patch_root(&from);
         }
@@ -137,7 +139,7 @@ impl Transaction<'_> {
     /// Where an element of a list will be once another one is inserted in its place.
     fn element_behind(&self, path: &str) -> Result<Option<String>> {
         let (parent, last) = path::split_last(path).expect("it is not the root");
-        if self.container(parent)? != Some(Container::List) {
+        if self.container_at(&self.below_base(parent))? != Some(Container::List) {
             return Ok(None);
         }
         Ok(path::position(&last).map(|position| format!("{parent}/{}", position + 1)))

@@ -5,15 +5,17 @@ use crate::edit::Body;
 use crate::edit::read::{self, Found};
 use crate::error::{Error, Result};
 use crate::node::{self};
-use crate::path::Display;
+use crate::path::{self, Display};
 use crate::value::{Value, ValueBuilder};
 use crate::visit::{Container, Visitor};
 
 use super::{Transaction, encoded_key};
 
 impl Transaction<'_> {
+    /// The node at a path of a user, when the transaction is the one that reads it.
     pub(super) fn found(&self, path: &str) -> Result<Option<Found<'_>>> {
-        let whole = self.checked(path)?;
+        path::check(path)?;
+        let whole = self.below_base(path);
         self.found_at(&whole).map_err(|error| error.at(Display(path)))
     }
 
@@ -40,7 +42,8 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::get`], and the visitor's.
     pub fn visit(&self, path: &str, visitor: &mut (impl Visitor + ?Sized)) -> Result<bool> {
-        self.visit_found(self.found(path)?, visitor)
+        let this = self.reading(path)?;
+        this.visit_found(this.found(path)?, visitor)
     }
 
     /// As [`Transaction::visit`], at a checked path from the store's root.
@@ -84,7 +87,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn exists(&self, path: &str) -> Result<bool> {
-        Ok(self.found(path)?.is_some())
+        Ok(self.reading(path)?.found(path)?.is_some())
     }
 
     /// Whether a tree has a name, or had it when the transaction began.
@@ -105,7 +108,17 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn container(&self, path: &str) -> Result<Option<Container>> {
-        Ok(match self.found(path)? {
+        let this = self.reading(path)?;
+        this.container_of(this.found(path)?)
+    }
+
+    /// As [`Transaction::container`], at a checked path from the store's root.
+    pub(super) fn container_at(&self, path: &str) -> Result<Option<Container>> {
+        self.container_of(self.found_at(path)?)
+    }
+
+    fn container_of(&self, found: Option<Found<'_>>) -> Result<Option<Container>> {
+        Ok(match found {
             None => None,
             Some(Found::Open { node, .. }) => Some(self.edits.nodes[node].container()),
             Some(Found::Stored(slot)) => slot.read()?.node.container(),
@@ -117,9 +130,10 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn count(&self, path: &str) -> Result<Option<u64>> {
-        match self.found(path)? {
+        let this = self.reading(path)?;
+        match this.found(path)? {
             None => Ok(None),
-            Some(found) => read::count(&self.edits, &self.pending.view(), &found)
+            Some(found) => read::count(&this.edits, &this.pending.view(), &found)
                 .map_err(|error| error.at(Display(path))),
         }
     }
@@ -129,7 +143,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn meta(&self, path: &str) -> Result<Option<Vec<(String, String)>>> {
-        let Some(found) = self.found(path)? else { return Ok(None) };
+        let Some(found) = self.reading(path)?.found(path)? else { return Ok(None) };
         let own = |meta: &[u8]| -> Option<Vec<(String, String)>> {
             node::meta_entries(meta)
                 .map(|entry| entry.map(|(n, v)| (n.to_owned(), v.to_owned())))

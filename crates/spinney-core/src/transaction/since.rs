@@ -3,7 +3,7 @@
 use crate::backend::Revision;
 use crate::error::{Error, Result};
 use crate::history::{self, History};
-use crate::path::Display;
+use crate::path::{self, Display};
 
 use super::Transaction;
 
@@ -17,13 +17,14 @@ impl Transaction<'_> {
     /// # Complexity
     /// That of the commits since.
     pub fn changed_since(&self, path: &str, since: Revision) -> Result<Option<Revision>> {
-        let whole = self.checked(path)?;
-        let base = self.base();
+        let this = self.reading(path)?;
+        path::check(path)?;
+        let (whole, base) = (this.below_base(path), this.base());
         if since > base {
             return Err(history::in_future(since, base).at(Display(path)));
         }
         let mut next = since + 1;
-        for logged in History::of(self.pending.view_before().snapshot).since(next)? {
+        for logged in History::of(this.pending.view_before().snapshot).since(next)? {
             let mut logged = logged?;
             if logged.revision != next {
                 break;

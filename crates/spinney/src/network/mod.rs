@@ -24,7 +24,8 @@ use spinney_core::{Error, ErrorKind, Result, backend};
 
 use client::Client;
 pub use options::{NetworkOptions, ServerOptions};
-use patience::{GivenUp, Pauses, ask, ask_plainly};
+pub(crate) use patience::ask_plainly;
+use patience::{GivenUp, Pauses, ask};
 pub use server::Server;
 use server::{Answer, Failure, State};
 use snapshot::Snapshot;

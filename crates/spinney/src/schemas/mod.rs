@@ -48,6 +48,7 @@ impl Store {
         options: SchemaOptions,
     ) -> Result<Committed<()>> {
         let place = self.schema_place(path)?;
+        let this = self.holding_or_new(path)?;
         let path = &*place;
         let attach = |transaction: &mut Transaction<'_>| {
             let old = entry_at(transaction.get(TREE)?.as_ref(), path);
@@ -64,7 +65,7 @@ impl Store {
             }
             transaction.set(&format!("{TREE}/{id}"), &Value::Map(entry))
         };
-        self.write(|transaction| transaction.at_root(attach))
+        this.write(|transaction| transaction.at_root(attach))
             .map_err(|error| error.at(format_args!("schema set {}", self.shown(path))))
     }
 
@@ -81,7 +82,8 @@ impl Store {
             Some(entry) => transaction.remove(&entry).map(drop),
             None => Err(no_schema(path)),
         };
-        self.write(|transaction| transaction.at_root(remove))
+        self.holding(path)?
+            .write(|transaction| transaction.at_root(remove))
             .map_err(|error| error.at(format_args!("schema remove {}", path::Display(path))))
     }
 
@@ -90,6 +92,11 @@ impl Store {
     /// # Errors
     /// Those of [`Store::read`].
     pub fn schemas(&self) -> Result<Vec<(Path, Value)>> {
+        if let Some(forest) = self.forest() {
+            let all: Result<Vec<_>> =
+                forest.all()?.iter().map(|(_, tree)| tree.schemas()).collect();
+            return Ok(all?.into_iter().flatten().collect());
+        }
         let snapshot = self.read()?;
         let entries = attached::entries(&snapshot.view())?;
         let Some(Value::Map(entries)) = &entries else { return Ok(Vec::new()) };
@@ -108,7 +115,7 @@ impl Store {
     /// `NotFound` when it has none; those of reading.
     pub fn check_schema(&self, path: &str) -> Result<Report> {
         let place = self.schema_place(path)?;
-        let snapshot = self.read()?;
+        let snapshot = self.holding(path)?.read()?;
         guard::check(&snapshot.view(), &place)?.ok_or_else(|| no_schema(path))
     }
 
@@ -118,7 +125,7 @@ impl Store {
     /// `NotFound` when it has none.
     pub fn explain_schema(&self, path: &str) -> Result<Vec<Explained>> {
         let place = self.schema_place(path)?;
-        let snapshot = self.read()?;
+        let snapshot = self.holding(path)?.read()?;
         let attached = attached::read(&snapshot.view())?;
         let found = attached.iter().find(|attached| attached.path == place);
         found.map(|attached| attached.schema.explain()).ok_or_else(|| no_schema(path))

@@ -204,15 +204,21 @@ impl Store {
         subscriber: impl Subscriber + 'static,
     ) -> Result<Subscription> {
         options.check()?;
+        let this = self.holding_or_new(path)?;
+        if this.forest().is_some() {
+            return Err(Error::unsupported(
+                "one commit changes one tree of this store; subscribe to a tree, such as `/people`",
+            ));
+        }
         let path = Path::parse(path)?;
         let mailbox = Mailbox::start(&options.name, Box::new(subscriber))?;
-        let terms = Terms::new(self.base_path(), path, options, None);
+        let terms = Terms::new(this.base_path(), path, options, None);
         let member = Arc::new(Member { terms, mailbox });
         #[cfg(feature = "lmdb")]
-        let registration = self.register(&member).inspect_err(|_| member.mailbox.close())?;
-        self.subscribers().change(|parties| insert(parties, Party::Own(Arc::clone(&member))));
+        let registration = this.register(&member).inspect_err(|_| member.mailbox.close())?;
+        this.subscribers().change(|parties| insert(parties, Party::Own(Arc::clone(&member))));
         Ok(Subscription {
-            store: self.clone(),
+            store: this,
             member,
             #[cfg(feature = "lmdb")]
             registration,

@@ -1,7 +1,9 @@
 //! Where a store is: the server, the database and the name, from the URL.
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
-use spinney_core::{Error, Result};
+use spinney_core::{Error, Path, Result};
+
+use super::servers::slot_of;
 
 /// The name of a store whose URL gives none.
 const NAME: &str = "spinney";
@@ -12,38 +14,73 @@ const NAME_LEN_MAX: usize = 64;
 /// Where a store is. What is shown of it never holds the user or the password.
 #[derive(Clone)]
 pub(super) struct Address {
-    /// The server, the database, the user and the password.
+    /// The server, the database, the user and the password; of a cluster, the first server that the
+    /// URL names.
     pub info: ConnectionInfo,
+    /// All servers that the URL names.
+    pub seeds: Vec<ConnectionAddr>,
+    /// Whether the store is on whatever servers a cluster has, and each tree of it by itself.
+    pub is_cluster: bool,
     /// The name of the store in the database.
     pub name: String,
+    /// The tree, where each is by itself.
+    pub tree: Option<String>,
 }
 
 impl Address {
     /// Reads `redis://[user:password@]host[:port][/database][?store=NAME]`, the same with `rediss:`
-    /// for TLS, or `redis+unix:PATH[?db=N][&user=U][&pass=P][&store=NAME]`.
+    /// for TLS, or `redis+unix:PATH[?db=N][&user=U][&pass=P][&store=NAME]`; or, with `redis+cluster:`
+    /// or `rediss+cluster:`, `//[user:password@]host[:port][,host[:port]...][?store=NAME][&tree=NAME]`.
     ///
     /// # Errors
     /// `InvalidInput`, without what may be a password.
     pub fn parse(url: &str) -> Result<Address> {
         let scheme = url.split_once(':').map_or("redis", |(scheme, _)| scheme);
-        let malformed = |what: &str| {
-            Error::invalid_input(format!(
-                "malformed `{scheme}:` URL: {what}; write `redis://[user:password@]host[:port][/database][?store=NAME]` \
-                 or `redis+unix:PATH[?db=NUMBER][&store=NAME]`"
-            ))
+        let plain = scheme.strip_suffix("+cluster");
+        let form = match plain {
+            None => {
+                "`redis://[user:password@]host[:port][/database][?store=NAME]` or \
+                 `redis+unix:PATH[?db=NUMBER][&store=NAME]`"
+            }
+            Some(_) => {
+                "`redis+cluster://[user:password@]host[:port][,host[:port]...][?store=NAME][&tree=NAME]`"
+            }
         };
+        let malformed = |what: &str| {
+            Error::invalid_input(format!("malformed `{scheme}:` URL: {what}; write {form}"))
+        };
+        let urls = match plain {
+            None => vec![url.to_owned()],
+            Some(plain) => {
+                each_server(url, plain).ok_or_else(|| malformed("it names no server"))?
+            }
+        };
+        let mut address = Address::of_server(&urls[0], plain.is_some(), &malformed)?;
+        for url in &urls[1..] {
+            let other = Address::of_server(url, true, &malformed)?;
+            address.seeds.extend(other.seeds);
+        }
+        Ok(address)
+    }
+
+    fn of_server(
+        url: &str,
+        is_cluster: bool,
+        malformed: &dyn Fn(&str) -> Error,
+    ) -> Result<Address> {
         let Some(mut parsed) = redis::parse_redis_url(url) else {
             return Err(malformed("it cannot be read"));
         };
-        let mut name = NAME.to_owned();
+        let (mut name, mut tree) = (NAME.to_owned(), None);
         let mut others = Vec::new();
-        let known: &[&str] = match scheme {
+        let known: &[&str] = match parsed.scheme() {
             "redis+unix" => &["db", "user", "pass"],
             _ => &[],
         };
         for (option, value) in parsed.query_pairs() {
             match &*option {
                 "store" => name = value.into_owned(),
+                "tree" if is_cluster => tree = Some(value.into_owned()),
                 other if known.contains(&other) => {
                     others.push((option.into_owned(), value.into_owned()));
                 }
@@ -58,19 +95,80 @@ impl Address {
         let info = parsed.into_connection_info().map_err(|error| {
             malformed(&error.to_string().replace(" - InvalidClientConfig", "").to_lowercase())
         })?;
+        if is_cluster && info.redis_settings().db() != 0 {
+            return Err(malformed("a cluster has no databases but the first"));
+        }
         let tcp = info.tcp_settings().clone().set_nodelay(true);
-        Ok(Address { info: info.set_tcp_settings(tcp), name })
+        let (info, seeds) = (info.clone().set_tcp_settings(tcp), vec![info.addr().clone()]);
+        Ok(Address { info, seeds, is_cluster, name, tree })
     }
 
-    /// The key of a part of the store. The braces keep all keys of a store in one slot of a cluster.
-    pub fn key(&self, part: &str) -> String {
-        format!("{{{}}}:{part}", self.name)
+    /// The same for a tree of the store.
+    pub fn of_tree(&self, tree: &str) -> Address {
+        Address { tree: Some(tree.to_owned()), ..self.clone() }
     }
+
+    /// The same for what lists the trees.
+    pub fn of_catalogue(&self) -> Address {
+        Address { tree: None, ..self.clone() }
+    }
+
+    /// What decides about the slot: the store's name, or that and the tree's with `%` and `}` escaped,
+    /// which would end it.
+    fn tag(&self) -> String {
+        match &self.tree {
+            None => self.name.clone(),
+            Some(tree) => {
+                format!("{}/{}", self.name, tree.replace('%', "%25").replace('}', "%7D"))
+            }
+        }
+    }
+
+    /// The slot of a cluster that all keys are in.
+    pub fn slot(&self) -> u16 {
+        slot_of(&self.tag())
+    }
+
+    /// The key of a part of the store. The braces keep all keys in one slot of a cluster.
+    pub fn key(&self, part: &str) -> String {
+        format!("{{{}}}:{part}", self.tag())
+    }
+}
+
+/// The URL of each server that a URL of a cluster names.
+fn each_server(url: &str, scheme: &str) -> Option<Vec<String>> {
+    let (_, rest) = url.split_once("://")?;
+    let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (credentials, hosts) = match authority.rfind('@') {
+        Some(at) => authority.split_at(at + 1),
+        None => ("", authority),
+    };
+    let of = |host| format!("{scheme}://{credentials}{host}{tail}");
+    hosts.split(',').map(|host| (!host.is_empty()).then(|| of(host))).collect()
 }
 
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let database = self.info.redis_settings().db();
+        if self.is_cluster {
+            let is_tls = matches!(self.info.addr(), ConnectionAddr::TcpTls { .. });
+            let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
+            write!(f, "redis{}+cluster://{}", if is_tls { "s" } else { "" }, seeds.join(","))?;
+        } else {
+            self.write_server(f, database)?;
+        }
+        if self.name != NAME {
+            write!(f, ", store `{}`", self.name)?;
+        }
+        match &self.tree {
+            Some(tree) => write!(f, ", tree {}", Path::root().child(tree)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Address {
+    fn write_server(&self, f: &mut std::fmt::Formatter<'_>, database: i64) -> std::fmt::Result {
         match self.info.addr() {
             ConnectionAddr::Tcp(host, port) => write!(f, "redis://{host}:{port}/{database}")?,
             ConnectionAddr::TcpTls { host, port, .. } => {
@@ -80,9 +178,6 @@ impl std::fmt::Display for Address {
                 write!(f, "redis+unix:{}?db={database}", path.display())?;
             }
             _ => f.write_str("redis")?,
-        }
-        if self.name != NAME {
-            write!(f, ", store `{}`", self.name)?;
         }
         Ok(())
     }
@@ -126,6 +221,17 @@ mod tests {
     }
 
     #[test]
+    fn a_tree_of_a_cluster_has_keys_of_its_own() {
+        let url = "rediss+cluster://me:s3c,ret@a,b:7001/?store=net";
+        assert_eq!(shown(url), "rediss+cluster://a:6379,b:7001, store `net` {net}:meta");
+        let address = Address::parse("redis+cluster://h?tree=a%7Db").expect("a URL");
+        assert_eq!(address.to_string(), "redis+cluster://h:6379, tree `/a}b`");
+        assert_eq!(address.key("meta"), "{spinney/a%7Db}:meta");
+        assert_eq!(address.of_tree("50%").key("meta"), "{spinney/50%25}:meta");
+        assert_eq!(address.of_catalogue().key("trees"), "{spinney}:trees");
+    }
+
+    #[test]
     fn what_is_wrong_is_said_without_the_password() {
         for (url, part) in [
             ("redis://me:s3cret@", "cannot be read"),
@@ -134,6 +240,10 @@ mod tests {
             ("redis://me:s3cret@host/?store=", "cannot be named ``"),
             ("redis://me:s3cret@host/?store={a}", "cannot be named `{a}`"),
             ("redis://:s3cret@host:99999", "cannot be read"),
+            ("redis://:s3cret@host?tree=a", "unknown option `tree`"),
+            ("redis+cluster://:s3cret@", "it names no server"),
+            ("redis+cluster://:s3cret@a,,b", "it names no server"),
+            ("redis+cluster://:s3cret@a,b/3", "no databases but the first"),
         ] {
             let said = shown(url);
             assert!(said.contains(part) && !said.contains("s3cret"), "{url}: {said}");

@@ -1,13 +1,14 @@
 //! What the errors of the client library and the server mean.
 
+use std::fmt::Display;
+
 use redis::{ErrorKind as Kind, RedisError, ServerErrorKind};
 use spinney_core::{Error, ErrorKind};
 
-use super::address::Address;
 use crate::network::server::Failure;
 
-/// What became of a request that failed with `error`.
-pub(super) fn failure(address: &Address, error: &RedisError) -> Failure {
+/// What became of a request to a server that failed with `error`.
+pub(super) fn failure(address: &impl Display, error: &RedisError) -> Failure {
     let refused = |kind, text: &str| {
         let text = format!("{address}: {text}");
         Failure::Refused(Error::new(kind, text).with_source(Said::of(error)))
@@ -47,8 +48,12 @@ pub(super) fn failure(address: &Address, error: &RedisError) -> Failure {
         ),
         Some("LOADING") => lost(ErrorKind::Busy, "the server is still loading its data"),
         Some("BUSY") => lost(ErrorKind::Busy, "the server is busy with a script"),
-        Some("TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN") => {
+        Some("CLUSTERDOWN" | "MASTERDOWN") => {
             lost(ErrorKind::Busy, "a part of the cluster is down")
+        }
+        // Some of the tree's keys are on one master and some on another; scripts wait for the end of it.
+        Some("TRYAGAIN" | "ASK") => {
+            lost(ErrorKind::Busy, "the slot is just being moved to another master")
         }
         Some("NOREPLICAS") => refused(
             ErrorKind::Busy,
@@ -69,10 +74,16 @@ pub(super) fn failure(address: &Address, error: &RedisError) -> Failure {
             ErrorKind::Corrupted,
             "a key of the store holds something that spinney did not put there",
         ),
-        Some("MOVED" | "ASK" | "CROSSSLOT") => refused(
+        Some("MOVED") => refused(
             ErrorKind::Unsupported,
-            "the server is part of a cluster; spinney needs a single server and its replicas",
+            "the server is part of a cluster; write `redis+cluster:` in place of `redis:`",
         ),
+        _ if error.detail().is_some_and(|detail| detail.contains("cluster support disabled")) => {
+            refused(
+                ErrorKind::InvalidInput,
+                "the server is no part of a cluster; write `redis:` in place of `redis+cluster:`",
+            )
+        }
         _ if error.detail().is_some_and(|detail| detail.contains("DB index is out of range")) => {
             refused(ErrorKind::InvalidInput, "the server has no database of that number")
         }

@@ -1,19 +1,20 @@
-//! Connections to the server, and scripts run over them.
+//! Requests of a store to the server that has it, and scripts run there.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use redis::{Client, Connection, RedisError, RedisResult, Value};
-use spinney_core::{Error, Result};
+use redis::{Connection, ConnectionAddr, RedisError, RedisResult, Value};
+use spinney_core::Error;
 
 use super::address::Address;
 use super::failure::failure;
 use super::reply::Told;
 use super::scripts::{self, Script};
+use super::servers::Servers;
 use crate::network::server::{Failure, Reply};
 
-/// Connections kept for the next request.
-const IDLE_MAX: usize = 8;
+/// How often a request is sent on to another master at once.
+const REDIRECTIONS_MAX: usize = 5;
 
 /// The parts of a store, each a key, in the order in which the scripts take them.
 const PARTS: [&str; 10] = [
@@ -29,38 +30,41 @@ const PARTS: [&str; 10] = [
     "commits-before",
 ];
 
-/// Connections to the server of a store; opened as they are needed.
+/// The way to the server of a store, or of a tree of one on a cluster.
 pub(super) struct Links {
     pub address: Address,
-    client: Client,
-    timeout: Duration,
+    servers: Arc<Servers>,
+    slot: u16,
     keys: Vec<String>,
-    idle: Mutex<Vec<Link>>,
-    /// The run of the server that was last connected to.
+    /// The run of the server that was asked last.
     run: Mutex<String>,
 }
 
 /// A connection, and which run of the server it leads to.
-struct Link {
-    connection: Connection,
+pub(super) struct Link {
+    pub connection: Connection,
+    pub server: ConnectionAddr,
     run: String,
 }
 
+/// A store, and the server that has it.
+struct Place<'p>(&'p Links, &'p ConnectionAddr);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.address.fmt(f)?;
+        if self.0.servers.is_cluster() {
+            write!(f, ", master {}", self.1)?;
+        }
+        Ok(())
+    }
+}
+
 impl Links {
-    /// No connection is opened yet.
-    ///
-    /// # Errors
-    /// `Unsupported` for TLS in a build without it.
-    pub fn new(address: Address, timeout: Duration) -> Result<Links> {
-        // The program may have chosen another one before; then that one is used.
-        #[cfg(feature = "redis-tls")]
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::open(address.info.clone()).map_err(|error| {
-            Error::unsupported(format!("{address}: this build cannot connect to it"))
-                .with_source(error)
-        })?;
+    /// Asks nobody yet.
+    pub fn new(address: Address, servers: Arc<Servers>) -> Links {
         let keys = PARTS.map(|part| address.key(part)).into();
-        Ok(Links { address, client, timeout, keys, idle: Mutex::default(), run: Mutex::default() })
+        Links { slot: address.slot(), address, servers, keys, run: Mutex::default() }
     }
 
     /// The keys that the store consists of.
@@ -68,7 +72,7 @@ impl Links {
         &self.keys
     }
 
-    /// Which run of the server was last connected to.
+    /// Which run of the server was asked last.
     pub fn run(&self) -> String {
         self.run.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -139,48 +143,72 @@ impl Links {
             let mut command = redis::cmd(words[0]);
             command.arg(&words[1..]);
             match command.query(&mut link.connection) {
-                Err(error) if !is_of_server(&error) => Err(error),
+                Err(error) if !is_of_server(&error) || error.is_cluster_error() => Err(error),
                 answered => Ok(answered),
             }
         })
     }
 
+    /// Runs a script that needs no store.
+    pub fn run_once(&self, script: &Script, keys: &[String], args: &[&[u8]]) -> Reply<Told> {
+        self.with_link(|link| link.run(script, keys, args))
+    }
+
     /// A connection of its own, for what blocks it.
     pub fn connect(&self) -> RedisResult<Connection> {
-        let connection = self.client.get_connection_with_timeout(self.timeout)?;
-        connection.set_read_timeout(Some(self.timeout))?;
-        connection.set_write_timeout(Some(self.timeout))?;
-        Ok(connection)
+        let server = self.servers.master(self.slot)?;
+        self.servers.connect(&server).inspect_err(|_| self.servers.lost(&server))
     }
 
     fn with_link<T>(&self, mut request: impl FnMut(&mut Link) -> RedisResult<T>) -> Reply<T> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let link = idle.map_or_else(|| Link::open(self), Ok);
-        let mut link = link.map_err(|error| failure(&self.address, &error))?;
-        let answer = request(&mut link);
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        match &answer {
-            // Others are likely to be lost, too, for the same reason.
-            Err(error) if !is_of_server(error) => idle.clear(),
-            _ if idle.len() < IDLE_MAX => idle.push(link),
-            _ => {}
+        for _ in 0..REDIRECTIONS_MAX {
+            let server = self.servers.master(self.slot);
+            let server = server.map_err(|error| failure(&self.address, &error))?;
+            let failed = |error: &RedisError| {
+                if !is_of_server(error) {
+                    self.servers.lost(&server);
+                }
+                failure(&Place(self, &server), error)
+            };
+            let mut link = self.servers.link(&server).map_err(|error| failed(&error))?;
+            self.run.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&link.run);
+            match request(&mut link) {
+                Ok(answer) => {
+                    self.servers.give_back(link);
+                    return Ok(answer);
+                }
+                Err(error) if self.servers.is_cluster() && error.code() == Some("MOVED") => {
+                    self.servers.give_back(link);
+                    self.servers.moved(&error, &server);
+                }
+                Err(error) => {
+                    if is_of_server(&error) {
+                        self.servers.give_back(link);
+                    }
+                    // Another master may take over.
+                    if error.is_cluster_error() {
+                        self.servers.forget_slots();
+                    }
+                    return Err(failed(&error));
+                }
+            }
         }
-        answer.map_err(|error| failure(&self.address, &error))
+        let text =
+            "masters send the request from one to the other; the cluster is being rearranged";
+        Err(Failure::Lost(Error::busy(format!("{}: {text}", self.address))))
     }
 }
 
 /// Whether the server said it, so that the connection can be used further.
-fn is_of_server(error: &RedisError) -> bool {
+pub(super) fn is_of_server(error: &RedisError) -> bool {
     matches!(error.kind(), redis::ErrorKind::Server(_) | redis::ErrorKind::Extension)
 }
 
 impl Link {
-    fn open(links: &Links) -> RedisResult<Link> {
-        let mut connection = links.connect()?;
+    pub fn open(mut connection: Connection, server: ConnectionAddr) -> RedisResult<Link> {
         let facts: String = redis::cmd("INFO").arg("server").query(&mut connection)?;
         let run = fact(&facts, "run_id").unwrap_or_default().to_owned();
-        links.run.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&run);
-        Ok(Link { connection, run })
+        Ok(Link { connection, server, run })
     }
 
     fn run_for(

@@ -5,11 +5,13 @@
 //! `docs/format.md`, why in [decision 19](../../../../../docs/decisions/0019-redis.md).
 
 mod address;
+mod cluster;
 mod failure;
 mod link;
 mod news;
 mod reply;
 mod scripts;
+mod servers;
 mod settings;
 
 use std::ops::Bound;
@@ -24,9 +26,11 @@ use crate::network::server::{
     Answer, Failure, Floor, LeaseId, Limit, Newest, Reply, Server, State, Stretch, Until, View,
 };
 use address::Address;
+pub use cluster::Cluster;
 use link::{Links, fact};
 use news::News;
 use reply::Told;
+use servers::Servers;
 use settings::Settings;
 
 /// The version of the layout on the server.
@@ -38,12 +42,26 @@ const VERSION_MIN: u32 = 7;
 /// Bytes of the state that made a record, before its value.
 const STAMP_LEN: usize = 8;
 
-/// A store on a Redis or Valkey server.
+/// What a store on a server can do.
+const CAPABILITIES: Capabilities = Capabilities {
+    persistent: true,
+    multi_process: true,
+    versions: false,
+    multi_tree_commit: true,
+    // With its stamp and the header of a string it fills a size that the server's allocator has.
+    page_size: 16_352,
+    key_len_max: 511,
+    // A script stops the whole server; this many bytes take a fraction of a second.
+    commit_len_max: 32 << 20,
+    push_wait: true,
+    keeps_diffs: false,
+};
+
+/// A store on a Redis or Valkey server, or a tree of one on a cluster.
 pub struct Redis {
     links: Arc<Links>,
     news: Arc<News>,
     settings: Mutex<Settings>,
-    capabilities: Capabilities,
     /// Names the store; another one where it was deleted and made again.
     id: String,
     /// Names this client to the lock of writers.
@@ -62,30 +80,26 @@ impl Redis {
     /// `Unsupported` for a newer format, an older server than 7.0, and one that throws away data,
     /// `ReadOnly` on a replica, `Io` and `Busy` where the server cannot be reached.
     pub fn open(url: &str, options: Options) -> Result<Redis> {
-        let links = Links::new(Address::parse(url)?, options.network.timeout)?;
-        let settings = Self::check_server(&links, &options).map_err(into_error)?;
+        let address = Address::parse(url)?;
+        if address.is_cluster {
+            return Err(Error::invalid_input(format!(
+                "{address}: a store on a cluster is no single server; open it as a store"
+            )));
+        }
+        let servers = Arc::new(Servers::new(&address, options.network.timeout)?);
+        Redis::connect(Arc::new(Links::new(address, servers)), options).map_err(into_error)
+    }
+
+    fn connect(links: Arc<Links>, options: Options) -> Reply<Redis> {
+        let settings = Self::check_server(&links, &options)?;
         let new_id = format!("{:016x}", fastrand::u64(..));
         let create = options.create && !options.read_only;
-        let mut told = links.open_store(FORMAT, &new_id, create).map_err(into_error)?;
+        let mut told = links.open_store(FORMAT, &new_id, create)?;
         let id = Self::id_told(&links, &mut told)?;
         Ok(Redis {
-            links: Arc::new(links),
+            links,
             news: Arc::new(News::new()),
             settings: Mutex::new(settings),
-            capabilities: Capabilities {
-                persistent: true,
-                multi_process: true,
-                versions: false,
-                multi_tree_commit: true,
-                // With its stamp and the header of a string it fills a size that the server's
-                // allocator has.
-                page_size: 16_352,
-                key_len_max: 511,
-                // A script stops the whole server; this many bytes take a fraction of a second.
-                commit_len_max: 32 << 20,
-                push_wait: true,
-                keeps_diffs: false,
-            },
             id,
             client: format!("{:016x}", fastrand::u64(..)),
             lease_ms: options.network.lease.as_millis().to_string(),
@@ -212,7 +226,7 @@ impl Redis {
 
 impl Server for Redis {
     fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+        &CAPABILITIES
     }
 
     fn store_id(&self) -> String {
@@ -286,7 +300,7 @@ impl Server for Redis {
             let text = format!("{address}: the store was opened for reading only");
             return Err(Failure::Refused(Error::read_only(text)));
         }
-        batch.check_limits(&self.capabilities)?;
+        batch.check_limits(&CAPABILITIES)?;
         let commit_id = batch.commit_id.to_be_bytes();
         let base = base.map(|base| base.to_string()).unwrap_or_default();
         let channel = self.links.channel();

@@ -9,7 +9,7 @@ pub(super) struct Script {
     pub hash: String,
 }
 
-/// What all scripts but [`OPEN`] begin with.
+/// What all scripts on records begin with.
 const PRELUDE: &str = include_str!("prelude.lua");
 
 /// How the server treats a script before it starts.
@@ -43,6 +43,10 @@ scripts! {
     RANGE_WITHOUT_LEASE = WITHOUT_WRITES, PRELUDE, "range.lua";
     /// Applies a batch.
     COMMIT = UNLESS_FULL, PRELUDE, "commit.lua";
+    /// The trees of a store on a cluster.
+    TREES = WITHOUT_WRITES, "", "trees.lua";
+    /// Puts a tree among them.
+    LIST = UNLESS_FULL, "", "list.lua";
     /// The lock of writers.
     LOCK = ALWAYS, PRELUDE, "lock.lua";
 }
