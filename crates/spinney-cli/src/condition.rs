@@ -56,13 +56,24 @@ impl Condition {
 impl Ready {
     /// Goes on only if all that is expected at a path holds.
     pub fn check(&self, transaction: &Transaction<'_>, path: &str) -> Result<()> {
-        let found = transaction.base();
         let checked = match self.revision {
-            Some(expected) if expected != found => Err(Error::conflict(format!(
-                "the store is at revision {found}, not {expected}; read it again"
-            ))),
-            _ => self.expected.iter().try_for_each(|expected| transaction.expect(path, expected)),
+            Some(expected) => at_revision(transaction, path, expected),
+            None => Ok(()),
         };
+        let checked = checked.and_then(|()| {
+            self.expected.iter().try_for_each(|expected| transaction.expect(path, expected))
+        });
         checked.map_err(|error| error.at(format_args!("{} {}", self.verb, Display(path))))
+    }
+}
+
+fn at_revision(transaction: &Transaction<'_>, path: &str, expected: u64) -> Result<()> {
+    // Where trees are kept apart, the path tells which revision is meant.
+    transaction.exists(path)?;
+    match transaction.base() {
+        found if found == expected => Ok(()),
+        found => Err(Error::conflict(format!(
+            "the store is at revision {found}, not {expected}; read it again"
+        ))),
     }
 }

@@ -11,8 +11,8 @@ use crate::message;
 /// Options before or after any verb.
 #[derive(Args)]
 pub struct Global {
-    /// The store: a directory, `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `redis://HOST`, `mongodb://HOST`
-    /// (in a build that has it) or `memory:`
+    /// The store: a directory, `lmdb:DIR`, `fjall:DIR`, `json:FILE`, `redis://HOST`,
+    /// `redis+cluster://HOST,HOST`, `mongodb://HOST` (in a build that has it) or `memory:`
     #[arg(
         long,
         global = true,
@@ -77,12 +77,12 @@ pub enum Level {
 }
 
 impl At {
-    /// The state that is meant, of a store that exists.
-    pub fn read(&self, global: &Global) -> Result<Snapshot> {
+    /// The state that is meant, to read a path of a store that exists.
+    pub fn read(&self, global: &Global, path: &str) -> Result<Snapshot> {
         let store = global.open_to_read()?;
         match self.at {
             None => store.read(),
-            Some(revision) => store.at(revision),
+            Some(revision) => store.holding(path)?.at(revision),
         }
     }
 }

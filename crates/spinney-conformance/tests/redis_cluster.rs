@@ -178,9 +178,8 @@ fn sixty_four_trees_on_three_masters_one_of_which_is_killed() {
     println!("keys on each master: {keys:?}");
     assert_eq!(store.read().and_then(|all| all.count("")).expect("count"), Some(TREES as u64));
 
-    // Not the one with the catalogue at first: so everything can still be listed but what is gone.
-    let (_, catalogue) = cluster.place_of("t", "tree0");
-    let dead = (catalogue + 1) % 3;
+    // The one with the catalogue: trees that exist do not need it.
+    let (_, dead) = cluster.place_of_key("{t}:trees");
     let is_done = AtomicBool::new(false);
     let mut unknown = BTreeSet::new();
     thread::scope(|scope| {
@@ -228,7 +227,10 @@ fn sixty_four_trees_on_three_masters_one_of_which_is_killed() {
             fresh.read().and_then(|all| all.get(&format!("{}/n", path(tree)))).expect("get"),
         );
         assert_eq!(n, acknowledged[tree].load(Ordering::Relaxed), "{place:?}");
+        commit(&fresh, tree).expect("another master");
     }
+    let made = fresh.write(|tx| tx.set("/new", &1.into()));
+    refused(ErrorKind::Io, &format!("master 127.0.0.1:{port}: the server cannot be reached"), made);
     let gone = places.iter().position(|place| place.1 == dead).expect("a tree of it");
     let read = fresh.read().and_then(|all| all.get(&path(gone)));
     refused(ErrorKind::Io, &format!("tree `/tree{gone}`, master 127.0.0.1:{port}"), read);
@@ -408,9 +410,6 @@ fn what_is_no_cluster_or_no_store_is_refused() {
     let Some(cluster) = RedisCluster::start(&[]) else { return };
     // One server of a cluster is not the store.
     let master = &cluster.masters[0];
-    let said = options().open(&master.url("t"));
-    let (_, place) = cluster.place_of("t", "x");
-    println!("{place}: {:?}", said.as_ref().err());
     let outside = (0..).map(|i| format!("s{i}")).find(|name| {
         let slot: u16 = master.ask(&["CLUSTER", "KEYSLOT", name]);
         slot > 6_000
@@ -425,8 +424,7 @@ fn what_is_no_cluster_or_no_store_is_refused() {
 
     // Keys that are somebody else's.
     let on_owner = |key: &str, words: &[&str]| {
-        let slot: u16 = master.ask(&["CLUSTER", "KEYSLOT", key]);
-        let owner = usize::from(slot) / 5_462;
+        let (_, owner) = cluster.place_of_key(key);
         cluster.masters[owner].ask::<redis::Value>(&[&[words[0], key], &words[1..]].concat());
     };
     on_owner("{a}:forest", &["SET", "somebody's"]);

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use spinney_core::backend::Revision;
 use spinney_core::transaction::{Existing, Transaction};
 use spinney_core::visit::StoredText;
-use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
+use spinney_core::{Container, Error, Key, Path, Result, Scalar, Value, Visitor};
 
 use crate::formats::{Fidelity, JsonWriter, Layout};
 use crate::hash::ValueHash;
@@ -59,10 +59,7 @@ impl Store {
 
     /// As [`Store::copy_from`], where trees are kept apart: one commit for each of them.
     fn copy_trees(&self, from: &Snapshot, progress: &mut dyn FnMut(u64)) -> Result<Copied> {
-        refuse_content(match self.read()?.count("") {
-            Err(error) if error.kind() == ErrorKind::NotFound => Some(0),
-            count => count?,
-        })?;
+        refuse_content(self.read()?.count("")?)?;
         let mut sum = Copied { revision: 0, text_len_bytes: 0, hash: ValueHash::of(&Value::Null) };
         for tree in from.list("", None, None)?.unwrap_or_default() {
             // Schemas are attached to each tree by itself.
@@ -195,6 +192,7 @@ impl Write for Counted<'_> {
 
 #[cfg(test)]
 mod tests {
+    use spinney_core::ErrorKind;
     use spinney_core::value::ValueBuilder;
 
     use super::*;

@@ -36,12 +36,15 @@ impl Snapshot {
     /// Trees whose names are lost follow under `lost tree N`.
     ///
     /// # Errors
-    /// Those of the visitor.
+    /// Those of the visitor; `Unsupported` where trees are kept apart: open the damaged one alone.
     pub fn salvage(
         &self,
         visitor: &mut (impl Visitor + ?Sized),
         lost: &mut dyn FnMut(Loss),
     ) -> Result<()> {
+        if self.apart("").is_some() {
+            return Err(crate::forest::refusal());
+        }
         let view = self.view();
         let mut salvage = Salvage {
             view,

@@ -15,7 +15,7 @@ use spinney_core::value::ValueBuilder;
 use spinney_core::view::{Cursor, Passed, Slot, View, Waypoint};
 use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
 
-use crate::forest::Reading;
+use crate::forest::{Reading, refusal};
 
 /// One consistent state of a store; it stays as it is while others write.
 pub struct Snapshot {
@@ -110,7 +110,7 @@ impl Snapshot {
     }
 
     /// The trees, when they are kept apart and a path names their root.
-    fn apart(&self, path: &str) -> Option<&Reading> {
+    pub(crate) fn apart(&self, path: &str) -> Option<&Reading> {
         self.trees.as_deref().filter(|_| path.is_empty())
     }
 
@@ -238,7 +238,7 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn side(&self, path: &str) -> Result<Option<Side<'_>>> {
         if self.apart(path).is_some() {
-            return Err(Reading::root_refused());
+            return Err(refusal());
         }
         let Some(this) = self.holder(path)? else { return Ok(None) };
         this.resolve(path)?.map(|slot| Side::stored(this.view(), slot)).transpose()

@@ -36,7 +36,7 @@ pub struct Export {
 
 impl Export {
     pub fn run(self, global: &Global) -> Result<()> {
-        let snapshot = self.at.read(global)?;
+        let snapshot = self.at.read(global, &self.path)?;
         write_to(self.output.as_deref(), |out| {
             self.form.print("export", &snapshot, &self.path, out)
         })

@@ -46,7 +46,7 @@ pub struct Log {
 impl Log {
     pub fn run(self, global: &Global) -> Result<()> {
         spinney::path::check(&self.path).map_err(|error| error.at("log"))?;
-        let snapshot = global.read()?;
+        let snapshot = global.open_to_read()?.holding(&self.path)?.read()?;
         let mut out = stdout();
         let mut left = self.limit.unwrap_or(usize::MAX);
         for logged in snapshot.log()? {
@@ -134,7 +134,10 @@ impl Watch {
 
     fn begin(&self, store: &Store) -> Result<Changes> {
         match &self.since {
-            None => store.changes(&self.path, store.read()?.revision()?),
+            None => {
+                let newest = store.holding(&self.path)?.read()?.revision()?;
+                store.changes(&self.path, newest)
+            }
             Some(since) => match since.parse() {
                 Ok(revision) => store.changes(&self.path, revision),
                 Err(_) => store.changes_from(&self.path, &since.parse()?),

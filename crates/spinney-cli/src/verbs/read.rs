@@ -36,7 +36,7 @@ pub struct Get {
 
 impl Get {
     pub fn run(self, global: &Global) -> Result<()> {
-        let snapshot = self.at.read(global)?;
+        let snapshot = self.at.read(global, &self.path)?;
         match self.bytes {
             true => self.print_bytes(&snapshot),
             false => self.form.print("get", &snapshot, &self.path, &mut stdout()),
@@ -101,7 +101,7 @@ pub struct List {
 
 impl List {
     pub fn run(self, global: &Global) -> Result<()> {
-        let snapshot = self.at.read(global)?;
+        let snapshot = self.at.read(global, &self.path)?;
         let path = &self.path;
         let mut out = stdout();
         let mut print = |member: spinney::Member| {
@@ -147,7 +147,7 @@ pub struct Count {
 
 impl Count {
     pub fn run(self, global: &Global) -> Result<()> {
-        let snapshot = self.at.read(global)?;
+        let snapshot = self.at.read(global, &self.path)?;
         let path = &self.path;
         let count = match snapshot.count(path).map_err(|error| at("count", path, error))? {
             Some(count) => count,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use spinney::{Member, NodeKind, Path, Result};
+use spinney::{ErrorKind, Member, NodeKind, Path, Result};
 
 use crate::global::Global;
 use crate::message::one_line;
@@ -21,9 +21,13 @@ impl Stats {
     pub fn run(self, global: &Global) -> Result<()> {
         let store = global.open_to_read()?;
         let snapshot = store.read()?;
+        let revision = match snapshot.revision() {
+            Err(error) if error.kind() == ErrorKind::Unsupported => "one for each tree".to_owned(),
+            revision => revision?.to_string(),
+        };
         let mut facts = vec![
-            ("url".to_owned(), global.store.clone()),
-            ("revision".to_owned(), snapshot.revision()?.to_string()),
+            ("url".to_owned(), spinney::network::redacted(&global.store)),
+            ("revision".to_owned(), revision),
         ];
         facts.extend(store.stats()?);
         let mut trees = Vec::new();

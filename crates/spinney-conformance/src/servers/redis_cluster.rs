@@ -91,10 +91,18 @@ impl RedisCluster {
     /// The slot of a tree of a store, and which master has it.
     ///
     /// # Panics
-    /// When the first master that runs does not tell.
+    /// As [`RedisCluster::place_of_key`].
     pub fn place_of(&self, store: &str, tree: &str) -> (u16, usize) {
+        self.place_of_key(&format!("{{{store}/{tree}}}:meta"))
+    }
+
+    /// The slot of a key, and which master has it.
+    ///
+    /// # Panics
+    /// When the first master does not tell.
+    pub fn place_of_key(&self, key: &str) -> (u16, usize) {
         let asked = &self.masters[0];
-        let slot: u16 = asked.ask(&["CLUSTER", "KEYSLOT", &format!("{{{store}/{tree}}}:meta")]);
+        let slot: u16 = asked.ask(&["CLUSTER", "KEYSLOT", key]);
         let ranges: Vec<Value> = asked.ask(&["CLUSTER", "SLOTS"]);
         let port = ranges.iter().find_map(|range| match range {
             Value::Array(parts) => match &parts[..] {

@@ -14,7 +14,8 @@ use super::Trees;
 /// Refuses what needs one state of all trees.
 pub(crate) struct Apart(pub Arc<dyn Trees>);
 
-fn refusal() -> Error {
+/// Why there is no state of everything.
+pub(crate) fn refusal() -> Error {
     Error::unsupported(
         "each tree of this store has its own revisions, and the root has none; name a tree, by a path such as \
          `/people`, or open it alone, by `tree=people` in the URL",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spinney_core::check::Report;
 use spinney_core::node::NodeKind;
-use spinney_core::{Container, Error, Key, Memory, Path, Result, Value, Visitor, path};
+use spinney_core::{Container, Key, Memory, Path, Result, Value, Visitor, path};
 
 use super::Forest;
 use super::apart::NoState;
@@ -126,13 +126,6 @@ impl Reading {
     /// What stands for one state of everything, which there is not.
     pub fn no_state() -> Box<dyn spinney_core::backend::Snapshot> {
         Box::new(NoState)
-    }
-
-    /// Why the root is not compared with anything.
-    pub fn root_refused() -> Error {
-        Error::unsupported(
-            "each tree of this store is read by itself; compare trees, such as `/people`",
-        )
     }
 }
 

@@ -151,7 +151,7 @@ fn what_needs_one_history_names_the_tree_to_ask() -> Result<()> {
     refused(ErrorKind::Unsupported, why, store.forget_before(1));
     refused(ErrorKind::Unsupported, why, store.changes("", 0));
     refused(ErrorKind::Unsupported, why, store.read()?.revision());
-    refused(ErrorKind::Unsupported, "compare trees", store.read()?.side(""));
+    refused(ErrorKind::Unsupported, why, store.read()?.side(""));
     refused(ErrorKind::NotFound, "there is no tree `/b`", store.holding("/b"));
     let mut feed = store.changes("/a", 0)?;
     assert!(feed.next(std::time::Duration::ZERO)?.is_some());

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use spinney_core::backend::{Backend, Capabilities};
-use spinney_core::{Error, Result};
+use spinney_core::{Error, ErrorKind, Result};
 
 use super::address::Address;
 use super::failure::failure;
@@ -57,21 +57,23 @@ impl Cluster {
     /// # Errors
     /// As [`Redis::open`].
     pub fn connect(&self, name: &str, create: bool) -> Result<Option<Redis>> {
-        let create = create && !self.options.read_only;
-        if create {
-            self.list(name)?;
+        // A tree that exists needs no catalogue, whose master may be down.
+        let found = self.try_connect(name, false)?;
+        if found.is_some() || !create || self.options.read_only {
+            return Ok(found);
         }
+        self.list(name)?;
+        self.try_connect(name, true)
+    }
+
+    fn try_connect(&self, name: &str, create: bool) -> Result<Option<Redis>> {
         let options = Options { create, ..self.options };
         let links = Links::new(self.address.of_tree(name), Arc::clone(&self.servers));
         let links = Arc::new(links);
         ask_plainly(self.options.network.patience, || {
             match Redis::connect(Arc::clone(&links), options) {
                 Ok(redis) => Ok(Some(redis)),
-                Err(Failure::Refused(error))
-                    if !create && error.kind() == spinney_core::ErrorKind::NotFound =>
-                {
-                    Ok(None)
-                }
+                Err(Failure::Refused(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(failure) => Err(failure),
             }
         })
@@ -119,7 +121,17 @@ impl Trees for Cluster {
     }
 
     fn names(&self) -> Result<Vec<String>> {
-        self.catalogue(&scripts::TREES, &[FORMAT.as_bytes()])
+        match self.catalogue(&scripts::TREES, &[FORMAT.as_bytes()]) {
+            // It is made with the first tree.
+            Err(error)
+                if error.kind() == ErrorKind::NotFound
+                    && self.options.create
+                    && !self.options.read_only =>
+            {
+                Ok(Vec::new())
+            }
+            names => names,
+        }
     }
 
     fn open(&self, name: &str, create: bool) -> Result<Option<Arc<dyn Backend>>> {
