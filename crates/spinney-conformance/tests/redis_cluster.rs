@@ -22,7 +22,7 @@ use spinney_core::Memory;
 
 /// How long a client asks again when a master is gone.
 const IMPATIENT: NetworkOptions = NetworkOptions {
-    timeout: Duration::from_secs(2),
+    timeout: Duration::from_secs(10),
     patience: Duration::from_millis(300),
     ..NetworkOptions::DEFAULT
 };
@@ -213,7 +213,7 @@ fn sixty_four_trees_on_three_masters_one_of_which_is_killed() {
             (true, Err(error)) => {
                 assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Busy), "{error:?}");
                 assert!(error.to_string().contains(&port), "it is not named: {error}");
-                assert!(since.elapsed() < Duration::from_secs(10));
+                assert!(since.elapsed() < Duration::from_secs(20), "it is asked too long");
             }
         }
     }
@@ -292,12 +292,19 @@ fn a_slot_moves_while_its_tree_is_written() {
             let mut last = 0;
             while !is_done.load(Ordering::Relaxed) {
                 let snapshot = theirs.read().expect("read");
-                let n = number(snapshot.get("/moving/n").expect("get"));
+                let both = snapshot.get("/moving/n").and_then(|n| {
+                    let twin = snapshot.get("/moving/twin")?;
+                    Ok((number(n), number(twin)))
+                });
                 // A state of before a move is not kept by the new master.
-                match snapshot.get("/moving/twin") {
-                    Ok(twin) => assert_eq!(number(twin), n, "two states are mixed"),
-                    Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
-                }
+                let (n, twin) = match both {
+                    Ok(both) => both,
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+                        continue;
+                    }
+                };
+                assert_eq!(twin, n, "two states are mixed");
                 assert!(n >= last, "{n} after {last}");
                 last = n;
             }

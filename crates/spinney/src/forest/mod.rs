@@ -108,6 +108,3 @@ impl Forest {
         open.iter().for_each(Store::wait_until_reclaimed);
     }
 }
-
-#[cfg(test)]
-mod tests;

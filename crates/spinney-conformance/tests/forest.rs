@@ -1,14 +1,16 @@
-//! Routing, over trees in memory.
+//! Stores whose trees are kept apart, over trees in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use spinney::forest::Trees;
+use spinney::formats::parse;
+use spinney::{
+    Answer, ErrorKind, Expect, Expected, OpenOptions, Proposal, Result, Store, SubscriberOptions,
+    Value, ValueHash,
+};
+use spinney_core::Memory;
 use spinney_core::backend::{Backend, Capabilities};
-use spinney_core::{ErrorKind, Memory, Result, Value};
-
-use super::Trees;
-use crate::formats::parse;
-use crate::{Answer, Expect, Expected, OpenOptions, Store, SubscriberOptions};
 
 /// Trees that are each in memory.
 struct InMemory {
@@ -67,7 +69,7 @@ fn each_write_goes_to_its_tree_and_the_root_has_all() -> Result<()> {
     let snapshot = store.read()?;
     let all = json(r#"{"9": "nine", "10": [1, 2], "b": {"x": 1, "y": 2}}"#);
     assert_eq!(snapshot.get("")?.as_ref(), Some(&all));
-    assert_eq!(snapshot.hash("")?, Some(crate::ValueHash::of(&all)));
+    assert_eq!(snapshot.hash("")?, Some(ValueHash::of(&all)));
     assert_eq!(snapshot.count("")?, Some(3));
     assert_eq!(snapshot.count("/b")?, Some(2));
     assert_eq!(snapshot.get("/none/x")?, None);
@@ -133,7 +135,7 @@ fn a_transaction_reads_before_it_writes_and_stays_in_its_tree() -> Result<()> {
         "it is so",
         store.write(|tx| {
             tx.get("/a")?;
-            Err::<(), _>(crate::Error::conflict("it is so"))
+            Err::<(), _>(spinney::Error::conflict("it is so"))
         }),
     );
     Ok(())
@@ -166,7 +168,7 @@ fn what_needs_one_history_names_the_tree_to_ask() -> Result<()> {
 fn subscribers_and_schemas_are_of_trees() -> Result<()> {
     let store = store();
     let options = || SubscriberOptions::new("no fives");
-    let veto = |proposal: &crate::Proposal| match proposal.after.get("/a/n") {
+    let veto = |proposal: &Proposal| match proposal.after.get("/a/n") {
         Ok(Some(five)) if five == 5.into() => Answer::Veto("it is five".into()),
         _ => Answer::Pass,
     };
@@ -178,28 +180,25 @@ fn subscribers_and_schemas_are_of_trees() -> Result<()> {
     store.write(|tx| tx.set("/b/n", &5.into()))?;
     drop(kept);
     store.write(|tx| tx.set("/a/n", &5.into()))?;
-    #[cfg(feature = "schema")]
-    {
-        let schema = json(r#"{"properties": {"n": {"type": "number"}}}"#);
-        store.set_schema("/a", &schema, Default::default())?;
-        refused(ErrorKind::Invalid, "", store.write(|tx| tx.set("/a/n", &"x".into())));
-        assert_eq!(store.schemas()?.len(), 1);
-        assert_eq!(store.read()?.count("")?, Some(2), "schemas are no tree of their own");
-        store.remove_schema("/a")?;
-        store.write(|tx| tx.set("/a/n", &"x".into()))?;
-    }
+    let schema = json(r#"{"properties": {"n": {"type": "number"}}}"#);
+    store.set_schema("/a", &schema, Default::default())?;
+    refused(ErrorKind::Invalid, "", store.write(|tx| tx.set("/a/n", &"x".into())));
+    assert_eq!(store.schemas()?.len(), 1);
+    assert_eq!(store.read()?.count("")?, Some(2), "schemas are no tree of their own");
+    store.remove_schema("/a")?;
+    store.write(|tx| tx.set("/a/n", &"x".into()))?;
     Ok(())
 }
 
 #[test]
 fn copies_go_tree_by_tree() -> Result<()> {
-    let (source, target) = (crate::open("memory:")?, store());
+    let (source, target) = (spinney::open("memory:")?, store());
     let all = json(r#"{"a": [1, 2.0], "b": {"x": "y"}}"#);
     source.write(|tx| tx.set("", &all))?;
     let copied = target.copy_from(&source.read()?, &mut |_| ())?;
     assert_eq!(Some(copied.hash), source.read()?.hash("")?);
     refused(ErrorKind::AlreadyExists, "not empty", target.copy_from(&source.read()?, &mut |_| ()));
-    let back = crate::open("memory:")?;
+    let back = spinney::open("memory:")?;
     assert_eq!(back.copy_from(&target.read()?, &mut |_| ())?.hash, copied.hash);
     Ok(())
 }
