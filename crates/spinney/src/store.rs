@@ -1,23 +1,22 @@
-//! Opening stores by URL, and reading and writing them.
+//! Opening stores by URL, and reading and writing them. How a write goes is in `writing.rs`.
+
+mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
-use spinney_core::backend::{self, Backend, Capabilities, Revision, WriteGuard};
-use spinney_core::build::NewScratch;
+use spinney_core::backend::{self, Backend, Capabilities, Revision};
 use spinney_core::diff::Diff;
 use spinney_core::history::{self, Note, Retention};
 use spinney_core::reclaim;
-use spinney_core::scratch::{MemoryScratch, Scratch};
-use spinney_core::transaction::{Commit, Review, Transaction};
-use spinney_core::{Error, ErrorKind, Memory, Result};
+use spinney_core::transaction::Transaction;
+use spinney_core::{Error, Memory, Result};
 
 #[cfg(feature = "json")]
 use crate::backends::json::Take;
 use crate::feed::{Bookmark, Changes};
-use crate::file_scratch::FileScratch;
 use crate::forest::{Apart, Forest, Reading, Trees};
 use crate::janitor::Janitor;
 #[cfg(any(feature = "mongodb", feature = "redis"))]
@@ -29,7 +28,7 @@ use crate::snapshot::{Origin, Recent, Snapshot};
 use crate::store_limits::Limits;
 #[cfg(feature = "lmdb")]
 use crate::subscribers::Registry;
-use crate::subscribers::{Questions, Subscribers};
+use crate::subscribers::Subscribers;
 
 /// Revisions after which somebody looks whether the log takes more than it may.
 const LOOK_AT_LOG_EVERY: Revision = 64;
@@ -690,163 +689,4 @@ impl Store {
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// What a try of a write holds from when it knows its store until the commit.
-pub(crate) struct Attempt<'s> {
-    durability: Durability,
-    guard: Box<dyn WriteGuard + 's>,
-    questions: Option<Questions>,
-}
-
-impl Shared {
-    /// One try of a write; `None` when another writer came first.
-    fn try_write<T>(
-        &self,
-        durability: Durability,
-        conflicts: u32,
-        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
-    ) -> Result<Option<Committed<T>>> {
-        let new_scratch = || self.new_scratch();
-        let attempt = self.attempt(durability, conflicts)?;
-        let edited = self.edited(&new_scratch, edit);
-        self.finish(attempt, &new_scratch, edited, edit)
-    }
-
-    /// Begins a try.
-    pub fn attempt(&self, durability: Durability, conflicts: u32) -> Result<Attempt<'_>> {
-        if durability == Durability::Durable {
-            self.backend.check_sync()?;
-        }
-        let guard = self.backend.write_guard(conflicts)?;
-        let questions = Questions::new(&self.subscribers, &self.origin)?;
-        Ok(Attempt { durability, guard, questions })
-    }
-
-    /// A transaction on the newest state; the try has begun.
-    pub fn begin<'t>(&'t self, new_scratch: &'t NewScratch<'t>) -> Result<Transaction<'t>> {
-        let mut transaction = Transaction::begin(&*self.backend)?;
-        transaction.set_scratch(new_scratch);
-        transaction.set_time_ms(now_ms());
-        transaction.set_author(&self.note.author)?;
-        transaction.set_message(&self.note.message)?;
-        transaction.set_revisions_max(self.revisions_max);
-        transaction.set_base_path(self.origin.base_path.clone());
-        if let Some(tree) = &self.place.tree {
-            transaction.keep_to_tree(tree);
-        }
-        Ok(transaction)
-    }
-
-    fn edited<'t, T>(
-        &'t self,
-        new_scratch: &'t NewScratch<'t>,
-        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
-    ) -> Result<(T, Transaction<'t>)> {
-        let mut transaction = self.begin(new_scratch)?;
-        Ok((edit(&mut transaction)?, transaction))
-    }
-
-    /// Commits what was edited in a try, and ends the try.
-    pub fn finish<'t, T>(
-        &'t self,
-        attempt: Attempt<'_>,
-        new_scratch: &'t NewScratch<'t>,
-        edited: Result<(T, Transaction<'t>)>,
-        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
-    ) -> Result<Option<Committed<T>>> {
-        let Attempt { durability, guard, mut questions } = attempt;
-        let mut committed =
-            edited.and_then(|edited| self.commit(edited, new_scratch, edit, questions.as_mut()));
-        // What needed no commit may have been decided by what was not the newest state.
-        let is_unconfirmed = match &committed {
-            Ok(Some((_, commit))) => commit.diff.is_empty(),
-            Ok(None) => false,
-            Err(_) => true,
-        };
-        if is_unconfirmed && !self.backend.is_newest()? {
-            committed = Ok(None);
-        }
-        drop(guard);
-        let settled = match committed {
-            Ok(Some((value, commit))) => self.settle(durability, value, commit).map(Some),
-            Ok(None) => Ok(None),
-            Err(error) => Err(error),
-        };
-        if let Some(questions) = questions {
-            match &settled {
-                Ok(Some(committed)) => questions.committed(committed.revision),
-                Ok(None) => questions.given_up("another writer came first"),
-                Err(error) => questions.given_up(&error.to_string()),
-            }
-        }
-        settled
-    }
-
-    /// From the edits to the batch; `None` when another writer came first.
-    fn commit<'t, T>(
-        &'t self,
-        edited: (T, Transaction<'t>),
-        new_scratch: &'t NewScratch<'t>,
-        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
-        mut questions: Option<&mut Questions>,
-    ) -> Result<Option<(T, Commit)>> {
-        let (mut value, mut transaction) = edited;
-        loop {
-            if let Some(questions) = &mut questions {
-                questions.amend(&mut transaction)?;
-            }
-            // They look at the commit in this order.
-            let mut reviewers: Vec<&mut dyn Review> = Vec::new();
-            #[cfg(feature = "schema")]
-            let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path);
-            #[cfg(feature = "schema")]
-            if transaction.knows_tree(schemas::NAME)? {
-                reviewers.push(&mut guard);
-            }
-            reviewers.extend(questions.as_deref_mut().map(|asks| asks as &mut dyn Review));
-            let review = (!reviewers.is_empty()).then_some(&mut reviewers as &mut dyn Review);
-            match transaction.commit_reviewed(self.commit_id(), review) {
-                Ok(commit) => return Ok(Some((value, commit))),
-                Err(_) if questions.as_ref().is_some_and(|asks| asks.is_amended()) => {}
-                Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
-                Err(error) => return Err(error),
-            }
-            (value, transaction) = self.edited(new_scratch, edit)?;
-        }
-    }
-
-    /// What comes after a commit, without the guard.
-    fn settle<T>(
-        &self,
-        durability: Durability,
-        value: T,
-        mut commit: Commit,
-    ) -> Result<Committed<T>> {
-        let has_changed = !commit.diff.is_empty();
-        commit.diff.begin_below(&self.origin.base_path);
-        if has_changed {
-            match durability {
-                Durability::Durable => self.backend.sync(commit.revision)?,
-                Durability::Process => self.backend.flush(commit.revision)?,
-                Durability::None => {}
-            }
-        }
-        if commit.reclaims || commit.revision.is_multiple_of(LOOK_AT_LOG_EVERY) {
-            self.janitor.wake(&self.backend);
-        }
-        Ok(Committed { revision: commit.revision, diff: commit.diff, value })
-    }
-
-    fn commit_id(&self) -> u128 {
-        let commit = self.commits.fetch_add(1, Ordering::Relaxed);
-        u128::from(self.process) << 64 | u128::from(commit)
-    }
-
-    fn new_scratch(&self) -> Result<Box<dyn Scratch>> {
-        match &self.place.scratch_dir {
-            Some(dir) => Ok(Box::new(FileScratch::new(dir)?)),
-            None => Ok(Box::new(MemoryScratch::default())),
-        }
-    }
 }
