@@ -222,8 +222,13 @@ impl Map {
 }
 
 impl Map {
+    /// The value of a member whose key is encoded.
+    pub fn get_encoded(&self, key: &EncodedKey) -> Option<&Value> {
+        self.0.get(key)
+    }
+
     /// The members with their encoded keys.
-    pub(crate) fn entries(&self) -> members::Iter<'_, Value> {
+    pub fn entries(&self) -> members::Iter<'_, Value> {
         self.0.iter()
     }
 }

@@ -25,6 +25,8 @@ mod janitor;
 pub mod journal;
 pub mod network;
 mod os_error;
+#[cfg(feature = "query")]
+pub mod query;
 pub mod salvage;
 #[cfg(feature = "schema")]
 pub mod schemas;

@@ -115,7 +115,7 @@ impl Snapshot {
     }
 
     /// The node at a path; `None` when there is none.
-    fn resolve(&self, path: &str) -> Result<Option<Slot<'_>>> {
+    pub(crate) fn resolve(&self, path: &str) -> Result<Option<Slot<'_>>> {
         if self.origin.base_path.is_empty() {
             return self.resolve_whole(path);
         }

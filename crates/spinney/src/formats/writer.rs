@@ -130,9 +130,26 @@ impl<W: Write> JsonWriter<W> {
     /// # Errors
     /// `Io`; `Corrupted` when a stored text or key was not UTF-8.
     pub fn finish(mut self) -> Result<W> {
-        self.flush()?;
-        self.out.flush().map_err(cannot_write)?;
+        self.write_out()?;
         Ok(self.out)
+    }
+
+    /// Ends the line of a value, so that another one can follow: JSON Lines.
+    ///
+    /// # Errors
+    /// As [`JsonWriter::finish`].
+    pub fn end_line(&mut self) -> Result<()> {
+        self.buffer.push(b'\n');
+        self.end_value()
+    }
+
+    /// Writes out what is buffered, while a value or a line is not complete or another one follows.
+    ///
+    /// # Errors
+    /// As [`JsonWriter::finish`].
+    pub fn write_out(&mut self) -> Result<()> {
+        self.flush()?;
+        self.out.flush().map_err(cannot_write)
     }
 
     #[cold]

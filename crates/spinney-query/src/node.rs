@@ -1,0 +1,93 @@
+//! What a query needs to read of a tree, wherever it is stored.
+
+use spinney_core::error::Result;
+use spinney_core::key::{EncodedKey, Key};
+use spinney_core::node::NodeKind;
+use spinney_core::{Num, Visitor};
+
+/// The content of a node that has no members.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Leaf<'a> {
+    /// JSON `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A lossless number.
+    Number(Num<'a>),
+    /// A text.
+    String(&'a str),
+    /// Bytes, which JSON does not know: equal to the same bytes and to nothing else.
+    Bytes(&'a [u8]),
+}
+
+/// The name of a member, with the bytes that pages are searched for.
+#[derive(Clone, Debug)]
+pub struct Name {
+    text: String,
+    encoded: EncodedKey,
+}
+
+impl Name {
+    /// A name for many searches.
+    pub fn new(text: impl Into<String>) -> Name {
+        let text = text.into();
+        let encoded = Key::new(&text).encoded();
+        Name { text, encoded }
+    }
+
+    /// The name.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The key as maps hold it.
+    pub fn encoded(&self) -> &EncodedKey {
+        &self.encoded
+    }
+}
+
+/// A node of a tree that is being read, cheap to clone, from which its children are reached.
+///
+/// Nothing below a child is read before it is asked for.
+pub trait Node: Clone {
+    /// Runs over children.
+    type Children: Children<Node = Self>;
+
+    /// What it is.
+    fn kind(&self) -> Result<NodeKind>;
+    /// Its content; `None` when it is a container. `long` is a buffer for what is not in one piece.
+    fn leaf<'a>(&'a self, long: &'a mut Vec<u8>) -> Result<Option<Leaf<'a>>>;
+    /// How many children it has; 0 when it is no container.
+    ///
+    /// # Complexity
+    /// O(1).
+    fn count(&self) -> Result<u64>;
+    /// The value of a key; `None` when it is no map or has no such key.
+    fn member(&self, name: &Name) -> Result<Option<Self>>;
+    /// The element at a position; `None` when it is no list or shorter.
+    fn element(&self, position: u64) -> Result<Option<Self>>;
+    /// All children; those of a map in the order of their keys in the model. `None` when it is no
+    /// container.
+    fn children(&self) -> Result<Option<Self::Children>>;
+    /// The elements from a position on; `None` when it is no list.
+    fn elements(&self, from: u64) -> Result<Option<Self::Children>>;
+    /// Whether it is a map or a list.
+    #[inline]
+    fn is_container(&self) -> Result<bool> {
+        Ok(matches!(self.kind()?, NodeKind::Map | NodeKind::List))
+    }
+    /// Drives a visitor over it and all below it.
+    fn visit(&self, visitor: &mut dyn Visitor) -> Result<()>;
+}
+
+/// Children of one node, in order.
+pub trait Children {
+    /// The node that they are.
+    type Node;
+
+    /// The next one; `None` behind the last.
+    fn next(&mut self) -> Result<Option<Self::Node>>;
+    /// The key of the one that [`Children::next`] gave last; `None` in a list. `buffer` holds it where
+    /// it is not in one piece.
+    fn key<'k>(&'k self, buffer: &'k mut Vec<u8>) -> Result<Option<Key<'k>>>;
+}

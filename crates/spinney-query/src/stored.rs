@@ -1,0 +1,125 @@
+//! Nodes of a store, read where they lie in pages.
+
+use spinney_core::error::{Error, Result};
+use spinney_core::key::Key;
+use spinney_core::node::{LongForm, Node as Encoded, NodeKind};
+use spinney_core::view::{Cursor, Slot, View};
+use spinney_core::{Container, Scalar, Visitor};
+
+use crate::node::{Children, Leaf, Name, Node};
+
+/// A node of a store, at one state.
+#[derive(Clone)]
+pub struct Stored<'s> {
+    view: View<'s>,
+    slot: Slot<'s>,
+}
+
+impl<'s> Stored<'s> {
+    /// A node that a view has found.
+    ///
+    /// # Errors
+    /// `Corrupted` when it refers to a tree that is missing.
+    #[inline]
+    pub fn new(view: View<'s>, mut slot: Slot<'s>) -> Result<Stored<'s>> {
+        view.follow(&mut slot)?;
+        Ok(Stored { view, slot })
+    }
+
+    #[inline]
+    fn moved(&self, enter: impl FnOnce(&mut Slot<'s>) -> Result<bool>) -> Result<Option<Self>> {
+        let mut slot = self.slot.clone();
+        match enter(&mut slot)? {
+            true => Stored::new(self.view, slot).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn children_of(&self, cursor: Option<Cursor<'s>>) -> Option<StoredChildren<'s>> {
+        cursor.map(|cursor| StoredChildren { view: self.view, cursor })
+    }
+}
+
+impl<'s> Node for Stored<'s> {
+    type Children = StoredChildren<'s>;
+
+    fn kind(&self) -> Result<NodeKind> {
+        let kind = self.slot.read()?.node.kind();
+        kind.ok_or_else(|| Error::corrupted("a tree's root refers to a tree"))
+    }
+
+    #[inline]
+    fn leaf<'a>(&'a self, long: &'a mut Vec<u8>) -> Result<Option<Leaf<'a>>> {
+        Ok(match self.slot.read()?.node {
+            Encoded::Scalar(scalar) => Some(match scalar {
+                Scalar::Null => Leaf::Null,
+                Scalar::Bool(value) => Leaf::Bool(value),
+                Scalar::Number(num) => Leaf::Number(num),
+                Scalar::String(text) => Leaf::String(text.text),
+                Scalar::Bytes(bytes) => Leaf::Bytes(bytes),
+            }),
+            Encoded::Long(stored) => {
+                *long = self.view.long(self.slot.tree, stored)?;
+                Some(match stored.form {
+                    LongForm::Bytes => Leaf::Bytes(long),
+                    LongForm::PlainText | LongForm::EscapedText => Leaf::String(
+                        std::str::from_utf8(long)
+                            .map_err(|_| Error::corrupted("a long text is not UTF-8"))?,
+                    ),
+                })
+            }
+            _ => None,
+        })
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(self.view.count(&self.slot)?.unwrap_or(0))
+    }
+
+    #[inline]
+    fn member(&self, name: &Name) -> Result<Option<Self>> {
+        self.moved(|slot| self.view.enter_key(slot, name.encoded()))
+    }
+
+    fn element(&self, position: u64) -> Result<Option<Self>> {
+        self.moved(|slot| self.view.enter_element(slot, position))
+    }
+
+    fn children(&self) -> Result<Option<StoredChildren<'s>>> {
+        Ok(self.children_of(self.view.cursor(&self.slot)?))
+    }
+
+    fn elements(&self, from: u64) -> Result<Option<StoredChildren<'s>>> {
+        Ok(self.children_of(self.view.cursor_from_position(&self.slot, from)?))
+    }
+
+    fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
+        self.view.walk(&self.slot, visitor)
+    }
+}
+
+/// Children of a node of a store.
+pub struct StoredChildren<'s> {
+    view: View<'s>,
+    cursor: Cursor<'s>,
+}
+
+impl<'s> Children for StoredChildren<'s> {
+    type Node = Stored<'s>;
+
+    #[inline]
+    fn next(&mut self) -> Result<Option<Stored<'s>>> {
+        match self.cursor.advance()? {
+            true => Stored::new(self.view, self.cursor.slot()?).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn key<'k>(&'k self, buffer: &'k mut Vec<u8>) -> Result<Option<Key<'k>>> {
+        match self.cursor.container() {
+            Container::Map => self.cursor.key(buffer).map(Some),
+            Container::List => Ok(None),
+        }
+    }
+}

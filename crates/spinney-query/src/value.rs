@@ -1,0 +1,101 @@
+//! Values in memory as trees to be read.
+
+use std::slice;
+
+use spinney_core::error::Result;
+use spinney_core::key::{EncodedKey, Key};
+use spinney_core::node::NodeKind;
+use spinney_core::{Value, Visitor, members};
+
+use crate::node::{Children, Leaf, Name, Node};
+
+impl<'v> Node for &'v Value {
+    type Children = ValueChildren<'v>;
+
+    fn kind(&self) -> Result<NodeKind> {
+        Ok(self.node_kind())
+    }
+
+    fn leaf<'a>(&'a self, _long: &'a mut Vec<u8>) -> Result<Option<Leaf<'a>>> {
+        Ok(match self {
+            Value::Null => Some(Leaf::Null),
+            Value::Bool(value) => Some(Leaf::Bool(*value)),
+            Value::Number(number) => Some(Leaf::Number(number.as_num())),
+            Value::String(text) => Some(Leaf::String(text)),
+            Value::Bytes(bytes) => Some(Leaf::Bytes(bytes)),
+            Value::Map(_) | Value::List(_) => None,
+        })
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(match self {
+            Value::Map(map) => map.len() as u64,
+            Value::List(list) => list.len() as u64,
+            _ => 0,
+        })
+    }
+
+    fn member(&self, name: &Name) -> Result<Option<Self>> {
+        Ok(match self {
+            Value::Map(map) => map.get_encoded(name.encoded()),
+            _ => None,
+        })
+    }
+
+    fn element(&self, position: u64) -> Result<Option<Self>> {
+        Ok(match self {
+            Value::List(list) => usize::try_from(position).ok().and_then(|at| list.get(at)),
+            _ => None,
+        })
+    }
+
+    fn children(&self) -> Result<Option<ValueChildren<'v>>> {
+        match self {
+            Value::Map(map) => Ok(Some(ValueChildren::Map(map.entries(), None))),
+            _ => self.elements(0),
+        }
+    }
+
+    fn elements(&self, from: u64) -> Result<Option<ValueChildren<'v>>> {
+        Ok(match self {
+            Value::List(list) => {
+                let from = usize::try_from(from).unwrap_or(usize::MAX).min(list.len());
+                Some(ValueChildren::List(list[from..].iter()))
+            }
+            _ => None,
+        })
+    }
+
+    fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
+        Value::visit(self, visitor)
+    }
+}
+
+/// Children of a value in memory.
+pub enum ValueChildren<'v> {
+    /// Members, and the key of the one that was given last.
+    Map(members::Iter<'v, Value>, Option<&'v EncodedKey>),
+    /// Elements.
+    List(slice::Iter<'v, Value>),
+}
+
+impl<'v> Children for ValueChildren<'v> {
+    type Node = &'v Value;
+
+    fn next(&mut self) -> Result<Option<&'v Value>> {
+        Ok(match self {
+            ValueChildren::Map(entries, last) => entries.next().map(|(key, value)| {
+                *last = Some(key);
+                value
+            }),
+            ValueChildren::List(elements) => elements.next(),
+        })
+    }
+
+    fn key<'k>(&'k self, _buffer: &'k mut Vec<u8>) -> Result<Option<Key<'k>>> {
+        Ok(match self {
+            ValueChildren::Map(_, Some(key)) => Key::decode(key),
+            _ => None,
+        })
+    }
+}
