@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const VERBS: [&str; 25] = [
+const VERBS: [&str; 26] = [
     "get",
     "set",
     "remove",
@@ -15,6 +15,7 @@ const VERBS: [&str; 25] = [
     "copy",
     "patch",
     "merge",
+    "query",
     "list",
     "count",
     "hash",

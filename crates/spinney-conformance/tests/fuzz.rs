@@ -4,6 +4,7 @@
 
 use std::cmp::Ordering;
 
+use spinney::query::{Budget, Query};
 use spinney_core::backend::TreeId;
 use spinney_core::diff::Diff;
 use spinney_core::expand::Contained;
@@ -242,6 +243,36 @@ fn varints_ranks_and_numbers() {
             let mut again = Vec::new();
             number.write(&mut again);
             assert_eq!(again, bytes, "a number keeps its text");
+        }
+    });
+}
+
+/// Any text, and texts of words that queries are made of: what parses also runs, and each place that is
+/// found is a query for the same node.
+#[test]
+fn queries() {
+    const WORDS: [&str; 40] = [
+        "$", "@", ".a", ".b", "..", "..a", "[", "]", "[*]", ".*", "[0]", "[-1]", "['a']", "?", "(", ")",
+        "!", "&&", "||", "==", "<", ">=", "1", "1.0", "-1", ":", ",", "'x'", "\"y\"", "true", "null", " ",
+        "length(", "count(", "value(", "match(", "search(", "[?@.a", "[?@", "@.b",
+    ];
+    let text = r#"{"a": [1, "x", {"a": {"b": 1.0}}, [[]]], "b": {"a": null, "'": true}, "0": "xy"}"#;
+    let document = spinney::formats::parse(text).expect("JSON");
+    bolero::check!().for_each(|bytes: &[u8]| {
+        let words: String =
+            bytes.iter().map(|&byte| WORDS[usize::from(byte) % WORDS.len()]).collect();
+        for text in [format!("${}", String::from_utf8_lossy(bytes)), format!("${words}")] {
+            let Ok(query) = Query::parse(&text) else { continue };
+            let budget = Budget { steps_max: Some(10_000), ..Budget::default() };
+            let mut matches = query.run(&document, budget);
+            while let Ok(Some(node)) = matches.next() {
+                let location = matches.location().expect("it reads");
+                assert_eq!(document.pointer(&location.pointer()), Some(node), "{text}");
+                let again = Query::parse(&location.to_string()).expect("a place is a query");
+                let mut again = again.run(&document, Budget::default());
+                assert_eq!(again.next().expect("it reads"), Some(node), "{text}");
+                assert_eq!(again.next().expect("it reads"), None, "{text}");
+            }
         }
     });
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use spinney_core::node::NodeKind;
 use spinney_core::value::ValueBuilder;
 use spinney_core::{Error, Result, Value, Visitor, path};
-pub use spinney_query::{Access, Budget, Explained, Location, Matches, Node, Query, Step};
-use spinney_query::{Deadline, Stored};
+use spinney_query::Deadline;
+pub use spinney_query::{Access, Budget, Explained, Location, Matches, Node, Query, Step, Stored};
 
 use crate::Snapshot;
 
@@ -32,15 +32,15 @@ impl QueryLimits {
     }
 }
 
-/// The nodes that a query finds in a snapshot, one after another.
-pub struct Found<'s> {
-    matches: Matches<Stored<'s>>,
+/// The nodes that a query finds, one after another.
+pub struct Found<N: Node> {
+    matches: Matches<N>,
     is_over: bool,
 }
 
 /// A node that a query found.
 #[derive(Clone)]
-pub struct Match<'s>(Stored<'s>);
+pub struct Match<N>(N);
 
 impl Snapshot {
     /// The nodes that a query finds, of which the root `$` is the node at a path.
@@ -66,8 +66,8 @@ impl Snapshot {
     ///
     /// # Complexity
     /// As [`Query::run`]; nothing is read before the first node is asked for.
-    pub fn query(&self, path: &str, query: &Query, limits: QueryLimits) -> Result<Found<'_>> {
-        Ok(Found { matches: query.run(self.stored(path)?, limits.budget()), is_over: false })
+    pub fn query(&self, path: &str, query: &Query, limits: QueryLimits) -> Result<Found<Stored<'_>>> {
+        Ok(Found::new(query, self.stored(path)?, limits))
     }
 
     /// How a query would read what is at a path, a line for each segment.
@@ -89,7 +89,12 @@ impl Snapshot {
     }
 }
 
-impl Found<'_> {
+impl<N: Node> Found<N> {
+    /// The nodes that a query finds below any root: a value in memory, for one.
+    pub fn new(query: &Query, root: N, limits: QueryLimits) -> Found<N> {
+        Found { matches: query.run(root, limits.budget()), is_over: false }
+    }
+
     /// Where the node lies that was given last, below the root of the query.
     ///
     /// # Errors
@@ -104,11 +109,11 @@ impl Found<'_> {
     }
 }
 
-impl<'s> Iterator for Found<'s> {
-    type Item = Result<Match<'s>>;
+impl<N: Node> Iterator for Found<N> {
+    type Item = Result<Match<N>>;
 
     /// An error is the last item: `LimitExceeded` for a limit, `Corrupted` for damage.
-    fn next(&mut self) -> Option<Result<Match<'s>>> {
+    fn next(&mut self) -> Option<Result<Match<N>>> {
         if self.is_over {
             return None;
         }
@@ -118,7 +123,7 @@ impl<'s> Iterator for Found<'s> {
     }
 }
 
-impl Match<'_> {
+impl<N: Node> Match<N> {
     /// What it is.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod history;
 mod import;
 mod meta;
 mod patch;
+mod query;
 mod read;
 mod salvage;
 mod schema;
@@ -44,6 +45,8 @@ pub enum Verb {
     Patch(patch::Patch),
     /// Merge a document into a node (RFC 7396)
     Merge(patch::Merge),
+    /// Print what a JSONPath query (RFC 9535) finds, one value a line
+    Query(query::Query),
     /// Print the members of a map or list, one a line
     List(read::List),
     /// Print how many members a map or list has
@@ -104,6 +107,7 @@ impl Verb {
             Verb::Copy(verb) => verb.run(global),
             Verb::Patch(verb) => verb.run(global),
             Verb::Merge(verb) => verb.run(global),
+            Verb::Query(verb) => verb.run(global),
             Verb::List(verb) => verb.run(global),
             Verb::Count(verb) => verb.run(global),
             Verb::Hash(verb) => verb.run(global),
