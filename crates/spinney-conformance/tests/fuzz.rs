@@ -252,11 +252,12 @@ fn varints_ranks_and_numbers() {
 #[test]
 fn queries() {
     const WORDS: [&str; 40] = [
-        "$", "@", ".a", ".b", "..", "..a", "[", "]", "[*]", ".*", "[0]", "[-1]", "['a']", "?", "(", ")",
-        "!", "&&", "||", "==", "<", ">=", "1", "1.0", "-1", ":", ",", "'x'", "\"y\"", "true", "null", " ",
-        "length(", "count(", "value(", "match(", "search(", "[?@.a", "[?@", "@.b",
+        "$", "@", ".a", ".b", "..", "..a", "[", "]", "[*]", ".*", "[0]", "[-1]", "['a']", "?", "(",
+        ")", "!", "&&", "||", "==", "<", ">=", "1", "1.0", "-1", ":", ",", "'x'", "\"y\"", "true",
+        "null", " ", "length(", "count(", "value(", "match(", "search(", "[?@.a", "[?@", "@.b",
     ];
-    let text = r#"{"a": [1, "x", {"a": {"b": 1.0}}, [[]]], "b": {"a": null, "'": true}, "0": "xy"}"#;
+    let text =
+        r#"{"a": [1, "x", {"a": {"b": 1.0}}, [[]]], "b": {"a": null, "'": true}, "0": "xy"}"#;
     let document = spinney::formats::parse(text).expect("JSON");
     bolero::check!().for_each(|bytes: &[u8]| {
         let words: String =

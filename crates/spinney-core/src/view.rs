@@ -647,6 +647,18 @@ impl<'s> Cursor<'s> {
         Ok(range_in(&self.bytes, value))
     }
 
+    /// Moves to the next member and `slot` with it; false, with `slot` as it was, when there is none.
+    #[inline]
+    pub fn advance_with(&mut self, slot: &mut Slot<'s>) -> Result<bool> {
+        if !self.advance()? {
+            return Ok(false);
+        }
+        slot.range = self.value_range()?;
+        slot.tree = self.tree;
+        slot.bytes.clone_from(&self.bytes);
+        Ok(true)
+    }
+
     /// The node that it stands at.
     pub fn slot(&self) -> Result<Slot<'s>> {
         Ok(Slot { tree: self.tree, bytes: self.bytes.clone(), range: self.value_range()? })

@@ -25,7 +25,9 @@ fn main() -> Result<(), Failed> {
     let folder = tempfile::tempdir_in(".")?;
     let store = spinney::open(&format!("lmdb:{}", folder.path().display()))?;
     store.write(|tx| {
-        tx.set_with("/bench", Existing::Any, |visitor| formats::read(&text[..], Dialect::Json, visitor))
+        tx.set_with("/bench", Existing::Any, |visitor| {
+            formats::read(&text[..], Dialect::Json, visitor)
+        })
     })?;
     store.checkpoint()?;
     let snapshot = store.read()?;
@@ -63,9 +65,8 @@ fn main() -> Result<(), Failed> {
     let parsed = parse()?;
     measure("serde_json_path alone", rounds, || only(path.query(&parsed).all()))?;
     drop(parsed);
-    let peer = measure("serde_json and serde_json_path", rounds, || {
-        only(path.query(&parse()?).all())
-    })?;
+    let peer =
+        measure("serde_json and serde_json_path", rounds, || only(path.query(&parse()?).all()))?;
     let ratio = peer.as_secs_f64() / ours.as_secs_f64();
     println!("{size} items: {ratio:.1} times the speed of serde_json and serde_json_path");
     Ok(())

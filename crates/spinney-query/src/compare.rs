@@ -8,7 +8,7 @@ use spinney_core::error::Result;
 
 use crate::budget::Meter;
 use crate::node::{Children, Leaf, Node};
-use crate::program::{Comparison, Program};
+use crate::program::{Comparison, Literal, Program};
 
 /// What operations of a filter work on.
 #[derive(Clone)]
@@ -80,16 +80,30 @@ pub fn holds<N: Node>(
         },
         _ => Relation::Different,
     };
-    let is_same = matches!(relation, Relation::Same | Relation::Ordered(Ordering::Equal));
-    let is = |order| matches!(relation, Relation::Ordered(found) if found == order);
-    Ok(match comparison {
-        Comparison::Equal => is_same,
-        Comparison::NotEqual => !is_same,
-        Comparison::Less => is(Ordering::Less),
-        Comparison::LessOrEqual => is_same || is(Ordering::Less),
-        Comparison::Greater => is(Ordering::Greater),
-        Comparison::GreaterOrEqual => is_same || is(Ordering::Greater),
-    })
+    Ok(relation.satisfies(comparison))
+}
+
+/// Whether a comparison of a value with a literal holds; `None` is a container, or nothing.
+#[inline]
+pub fn holds_for(comparison: Comparison, value: Option<Leaf<'_>>, literal: &Literal) -> bool {
+    let relation = value.map_or(Relation::Different, |value| relate(value, literal.leaf()));
+    relation.satisfies(comparison)
+}
+
+impl Relation {
+    #[inline]
+    fn satisfies(&self, comparison: Comparison) -> bool {
+        let is_same = matches!(self, Relation::Same | Relation::Ordered(Ordering::Equal));
+        let is = |order| matches!(self, Relation::Ordered(found) if *found == order);
+        match comparison {
+            Comparison::Equal => is_same,
+            Comparison::NotEqual => !is_same,
+            Comparison::Less => is(Ordering::Less),
+            Comparison::LessOrEqual => is_same || is(Ordering::Less),
+            Comparison::Greater => is(Ordering::Greater),
+            Comparison::GreaterOrEqual => is_same || is(Ordering::Greater),
+        }
+    }
 }
 
 #[inline]
@@ -125,12 +139,14 @@ fn are_equal<N: Node>(a: &N, b: &N, meter: &mut Meter) -> Result<bool> {
             open.extend(a.children()?.zip(b.children()?));
         }
         let Some((left, right)) = open.last_mut() else { return Ok(true) };
-        next = left.next()?.zip(right.next()?);
+        let (mut child_a, mut child_b) = (a.clone(), b.clone());
         let [key_a, key_b] = &mut keys;
-        match next {
-            None => drop(open.pop()),
-            Some(_) if left.key(key_a)? != right.key(key_b)? => return Ok(false),
-            Some(_) => {}
+        if !(left.next(&mut child_a)? && right.next(&mut child_b)?) {
+            open.pop();
+        } else if left.key(key_a)? != right.key(key_b)? {
+            return Ok(false);
+        } else {
+            next = Some((child_a, child_b));
         }
     }
 }

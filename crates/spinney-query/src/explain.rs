@@ -42,10 +42,11 @@ pub fn explain<N: Node>(program: &Program, text: &str, root: &N) -> Result<Vec<E
     for segment in &program.routes[program.main()].segments {
         let children = node.as_ref().map(Node::count).transpose()?;
         explained.push(explain_segment(program, text, segment, children));
-        node = match node {
-            Some(node) if segment.is_singular() => select(&node, &segment.selectors[0])?,
-            _ => None,
+        let is_found = match &mut node {
+            Some(node) if segment.is_singular() => select(node, &segment.selectors[0])?,
+            _ => false,
         };
+        node = node.filter(|_| is_found);
     }
     Ok(explained)
 }
@@ -71,7 +72,7 @@ fn explain_segment(
                 // What begins at the root is followed once for all children.
                 match (program.routes[route].is_absolute, op) {
                     (true, _) => {}
-                    (_, Op::Node(_)) => filter_seeks += 1,
+                    (_, Op::Node(_) | Op::CompareLiteral(..)) => filter_seeks += 1,
                     (_, Op::Exists(_)) if program.routes[route].is_singular => filter_seeks += 1,
                     _ => filter_walks += 1,
                 }

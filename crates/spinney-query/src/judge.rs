@@ -6,27 +6,34 @@
 use spinney_core::error::Result;
 
 use crate::budget::Meter;
-use crate::compare::{Operand, holds};
+use crate::compare::{Operand, holds, holds_for};
 use crate::level::select;
 use crate::node::{Leaf, Node};
 use crate::pattern::{Extent, Pattern};
-use crate::program::{Op, Program, Route, RouteId};
+use crate::program::{Comparison, Op, Program, Route, RouteId};
 
-/// A filter that is being asked about a node.
-pub struct Judgement<N> {
-    /// The node.
-    pub candidate: N,
+/// How far a filter's code was run for a node.
+pub struct Progress {
     filter: usize,
     /// The place in the code.
     at: usize,
     truth: bool,
 }
 
-impl<N> Judgement<N> {
+impl Progress {
     /// At the beginning of the code.
-    pub fn new(candidate: N, filter: usize) -> Judgement<N> {
-        Judgement { candidate, filter, at: 0, truth: false }
+    #[inline]
+    pub fn new(filter: usize) -> Progress {
+        Progress { filter, at: 0, truth: false }
     }
+}
+
+/// A filter that waits for a walk.
+pub struct Judgement<N> {
+    /// The node that it is asked about.
+    pub candidate: N,
+    /// How far it came.
+    pub progress: Progress,
 }
 
 /// What a walk is made for within a filter.
@@ -80,19 +87,19 @@ impl<N: Node> Judge<N> {
         &mut self,
         program: &Program,
         route: RouteId,
-        judgement: &mut Judgement<N>,
+        progress: &mut Progress,
         answer: Answer<N>,
     ) {
         if program.routes[route].is_absolute {
             self.known[route] = Some(answer.clone());
         }
-        self.take(judgement, answer);
+        self.take(progress, answer);
     }
 
     #[inline]
-    fn take(&mut self, judgement: &mut Judgement<N>, answer: Answer<N>) {
+    fn take(&mut self, progress: &mut Progress, answer: Answer<N>) {
         match answer {
-            Answer::Exists(exists) => judgement.truth = exists,
+            Answer::Exists(exists) => progress.truth = exists,
             Answer::Operand(operand) => self.operands.push(operand),
         }
     }
@@ -102,7 +109,7 @@ impl<N: Node> Judge<N> {
         self.operands.pop().expect("the parser counts operands")
     }
 
-    /// Runs a judgement from where it is.
+    /// Runs a filter from where it is.
     ///
     /// # Errors
     /// Those of reading, and of the meter.
@@ -110,17 +117,17 @@ impl<N: Node> Judge<N> {
         &mut self,
         program: &Program,
         root: &N,
-        judgement: &mut Judgement<N>,
+        candidate: &N,
+        progress: &mut Progress,
         meter: &mut Meter,
     ) -> Result<Outcome> {
-        let code = &program.filters[judgement.filter];
-        while let Some(&op) = code.get(judgement.at) {
-            judgement.at += 1;
+        let code = &program.filters[progress.filter];
+        while let Some(&op) = code.get(progress.at) {
+            progress.at += 1;
             match op {
                 Op::Literal(literal) => self.operands.push(Operand::Literal(literal)),
                 Op::Node(route) | Op::Exists(route) | Op::Count(route) | Op::Value(route) => {
-                    let Some(answer) = self.look(program, root, &judgement.candidate, op, meter)?
-                    else {
+                    let Some(answer) = self.look(program, root, candidate, op, meter)? else {
                         let purpose = match op {
                             Op::Count(_) => Purpose::Count,
                             Op::Value(_) => Purpose::Value,
@@ -128,7 +135,7 @@ impl<N: Node> Judge<N> {
                         };
                         return Ok(Outcome::Needs(route, purpose));
                     };
-                    self.take(judgement, answer);
+                    self.take(progress, answer);
                 }
                 Op::Length => {
                     let operand = self.pop();
@@ -137,20 +144,40 @@ impl<N: Node> Judge<N> {
                 }
                 Op::Compare(comparison) => {
                     let (b, a) = (self.pop(), self.pop());
-                    judgement.truth = holds(comparison, (&a, &b), program, &mut self.long, meter)?;
+                    progress.truth = holds(comparison, (&a, &b), program, &mut self.long, meter)?;
+                }
+                Op::CompareLiteral(comparison, route, literal) => {
+                    let compared = (comparison, route, literal);
+                    progress.truth = self.compare_literal(program, candidate, compared, meter)?;
                 }
                 Op::Match(extent, pattern) => {
-                    judgement.truth = self.matches(program, extent, pattern)?;
+                    progress.truth = self.matches(program, extent, pattern)?;
                 }
-                Op::Not => judgement.truth = !judgement.truth,
+                Op::Not => progress.truth = !progress.truth,
                 Op::JumpIf(truth, target) => {
-                    if judgement.truth == truth {
-                        judgement.at = target;
+                    if progress.truth == truth {
+                        progress.at = target;
                     }
                 }
             }
         }
-        Ok(Outcome::Decided(judgement.truth))
+        Ok(Outcome::Decided(progress.truth))
+    }
+
+    #[inline]
+    fn compare_literal(
+        &mut self,
+        program: &Program,
+        candidate: &N,
+        (comparison, route, literal): (Comparison, RouteId, usize),
+        meter: &mut Meter,
+    ) -> Result<bool> {
+        let mut node = candidate.clone();
+        let value = match follow(&program.routes[route], &mut node, meter)? {
+            true => node.leaf(&mut self.long[0])?,
+            false => None,
+        };
+        Ok(holds_for(comparison, value, &program.literals[literal]))
     }
 
     /// What a route comes to that is known or can be followed without a walk.
@@ -172,16 +199,14 @@ impl<N: Node> Judge<N> {
         {
             return Ok(Some(answer.clone()));
         }
-        let from = if route.is_absolute { root } else { candidate };
-        let answer = match op {
-            Op::Node(_) => match follow(route, from, meter)? {
-                Some(node) => Answer::Operand(Operand::Node(node)),
-                None => Answer::Operand(Operand::Nothing),
-            },
-            Op::Exists(_) if route.is_singular => {
-                Answer::Exists(follow(route, from, meter)?.is_some())
-            }
-            _ => return Ok(None),
+        if !route.is_singular || !matches!(op, Op::Node(_) | Op::Exists(_)) {
+            return Ok(None);
+        }
+        let mut node = if route.is_absolute { root } else { candidate }.clone();
+        let answer = match (op, follow(route, &mut node, meter)?) {
+            (Op::Exists(_), exists) => Answer::Exists(exists),
+            (_, true) => Answer::Operand(Operand::Node(node)),
+            (_, false) => Answer::Operand(Operand::Nothing),
         };
         if route.is_absolute {
             self.known[id] = Some(answer.clone());
@@ -237,16 +262,14 @@ fn stored_pattern<'p>(
     Ok(last.as_ref().and_then(|(_, _, pattern)| pattern.as_ref()))
 }
 
-/// The node that a singular route finds.
+/// Moves to the node that a singular route finds; false when there is none.
 #[inline]
-fn follow<N: Node>(route: &Route, from: &N, meter: &mut Meter) -> Result<Option<N>> {
-    let mut node: Option<N> = None;
+fn follow<N: Node>(route: &Route, node: &mut N, meter: &mut Meter) -> Result<bool> {
     for segment in &route.segments {
         meter.step()?;
-        node = select(node.as_ref().unwrap_or(from), &segment.selectors[0])?;
-        if node.is_none() {
-            return Ok(None);
+        if !select(node, &segment.selectors[0])? {
+            return Ok(false);
         }
     }
-    Ok(Some(node.unwrap_or_else(|| from.clone())))
+    Ok(true)
 }

@@ -3,9 +3,10 @@
 use spinney_core::error::Result;
 
 use crate::budget::Meter;
+use crate::judge::{Judge, Judgement, Outcome, Progress, Purpose};
 use crate::location::Step;
 use crate::node::Node;
-use crate::program::{Segment, Selector};
+use crate::program::{Program, RouteId, Segment, Selector};
 use crate::slice;
 use crate::sweep::{Run, Sweep};
 
@@ -19,35 +20,61 @@ pub struct Level<N: Node> {
     sweep: Option<Sweep<N>>,
     /// The way from the node that it began at to `base`.
     descent: Vec<Run<N>>,
+    /// The child that was come upon last.
+    child: N,
 }
 
 /// What a segment came upon.
 pub enum Candidate<N> {
     /// A node that is selected.
     Selected(N),
-    /// A node that is, if this filter lets it pass.
-    Filtered(N, usize),
+    /// A node whose filter needs a walk.
+    Pending(Judgement<N>, RouteId, Purpose),
     /// There are no more.
     End,
+}
+
+/// What a run shares among its levels.
+pub struct Context<'p, N> {
+    pub program: &'p Program,
+    pub root: &'p N,
+    pub judge: &'p mut Judge<N>,
+    pub meter: &'p mut Meter,
 }
 
 impl<N: Node> Level<N> {
     /// Before the first node.
     pub fn new(base: N) -> Level<N> {
-        Level { base, selector: 0, sweep: None, descent: Vec::new() }
+        let child = base.clone();
+        Level { base, selector: 0, sweep: None, descent: Vec::new(), child }
     }
 
     /// The next node.
     #[inline]
-    pub fn next(&mut self, segment: &Segment, meter: &mut Meter) -> Result<Candidate<N>> {
+    pub fn next(
+        &mut self,
+        segment: &Segment,
+        context: &mut Context<'_, N>,
+    ) -> Result<Candidate<N>> {
         loop {
             if let Some(sweep) = &mut self.sweep {
-                if let Some(child) = sweep.next()? {
-                    meter.step()?;
-                    return Ok(match segment.selectors[self.selector - 1] {
-                        Selector::Filter(filter) => Candidate::Filtered(child, filter),
-                        _ => Candidate::Selected(child),
-                    });
+                let selector = &segment.selectors[self.selector - 1];
+                while sweep.next(&mut self.child)? {
+                    context.meter.step()?;
+                    let &Selector::Filter(filter) = selector else {
+                        return Ok(Candidate::Selected(self.child.clone()));
+                    };
+                    let mut progress = Progress::new(filter);
+                    match context.run(&self.child, &mut progress)? {
+                        Outcome::Decided(true) => {
+                            return Ok(Candidate::Selected(self.child.clone()));
+                        }
+                        Outcome::Decided(false) => {}
+                        Outcome::Needs(route, purpose) => {
+                            let judgement = Judgement { candidate: self.child.clone(), progress };
+                            return Ok(Candidate::Pending(judgement, route, purpose));
+                        }
+                    }
                 }
                 self.sweep = None;
             }
@@ -55,8 +82,9 @@ impl<N: Node> Level<N> {
                 self.selector += 1;
                 match selector {
                     Selector::Name(_) | Selector::Index(_) => {
-                        meter.step()?;
-                        if let Some(child) = select(&self.base, selector)? {
+                        context.meter.step()?;
+                        let mut child = self.base.clone();
+                        if select(&mut child, selector)? {
                             return Ok(Candidate::Selected(child));
                         }
                     }
@@ -65,7 +93,7 @@ impl<N: Node> Level<N> {
                         self.sweep = Sweep::all(&self.base)?;
                     }
                 }
-            } else if !segment.descends || !self.descend(meter)? {
+            } else if !segment.descends || !self.descend(context.meter)? {
                 return Ok(Candidate::End);
             }
         }
@@ -77,16 +105,16 @@ impl<N: Node> Level<N> {
             self.descent.push(Run::all(children));
         }
         while let Some(run) = self.descent.last_mut() {
-            match run.next()? {
-                None => drop(self.descent.pop()),
-                Some(child) => {
-                    meter.step()?;
-                    // Nothing is selected of a scalar.
-                    if child.is_container()? {
-                        (self.base, self.selector) = (child, 0);
-                        return Ok(true);
-                    }
-                }
+            if !run.next(&mut self.child)? {
+                self.descent.pop();
+                continue;
+            }
+            meter.step()?;
+            // Nothing is selected of a scalar.
+            if self.child.is_container()? {
+                self.base.clone_from(&self.child);
+                self.selector = 0;
+                return Ok(true);
             }
         }
         Ok(false)
@@ -113,17 +141,25 @@ impl<N: Node> Level<N> {
     }
 }
 
-/// The child that a name or an index selects.
+impl<N: Node> Context<'_, N> {
+    /// Runs a filter from where it is.
+    #[inline]
+    pub fn run(&mut self, candidate: &N, progress: &mut Progress) -> Result<Outcome> {
+        self.judge.run(self.program, self.root, candidate, progress, self.meter)
+    }
+}
+
+/// Moves to the child that a name or an index selects; false when there is none.
 #[inline]
-pub fn select<N: Node>(node: &N, selector: &Selector) -> Result<Option<N>> {
+pub fn select<N: Node>(node: &mut N, selector: &Selector) -> Result<bool> {
     match selector {
-        Selector::Name(name) => node.member(name),
-        &Selector::Index(index @ 0..) => node.element(index.unsigned_abs()),
+        Selector::Name(name) => node.enter(name),
+        &Selector::Index(index @ 0..) => node.enter_position(index.unsigned_abs()),
         &Selector::Index(index) => {
             let count = node.count()?;
             match slice::position(index, || count) {
-                Some(position) => node.element(position),
-                None => Ok(None),
+                Some(position) => node.enter_position(position),
+                None => Ok(false),
             }
         }
         _ => unreachable!("the route is singular"),

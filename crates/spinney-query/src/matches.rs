@@ -7,7 +7,7 @@ use spinney_core::error::{ErrorKind, Result};
 use crate::budget::{Budget, Meter};
 use crate::compare::Operand;
 use crate::judge::{Answer, Judge, Judgement, Outcome, Purpose};
-use crate::level::{Candidate, Level};
+use crate::level::{Candidate, Context, Level};
 use crate::location::Location;
 use crate::node::Node;
 use crate::program::{Program, RouteId};
@@ -82,9 +82,18 @@ impl<N: Node> Matches<N> {
     fn advance(&mut self) -> Result<Option<N>> {
         loop {
             let walk = self.walks.last_mut().expect("the query's own walk stays");
-            let mut selected = match walk.next(&self.program, &mut self.meter)? {
+            let context = &mut Context {
+                program: &self.program,
+                root: &self.root,
+                judge: &mut self.judge,
+                meter: &mut self.meter,
+            };
+            let mut selected = match walk.next(context)? {
                 Candidate::Selected(node) => Some(node),
-                Candidate::Filtered(node, filter) => self.judge(Judgement::new(node, filter))?,
+                Candidate::Pending(judgement, route, purpose) => {
+                    self.suspend(judgement, route, purpose);
+                    None
+                }
                 Candidate::End if self.walks.len() == 1 => return Ok(None),
                 Candidate::End => self.answer()?,
             };
@@ -104,26 +113,19 @@ impl<N: Node> Matches<N> {
         }
     }
 
-    /// Goes on with a judgement; gives its candidate when that passes.
-    #[inline]
-    fn judge(&mut self, mut judgement: Judgement<N>) -> Result<Option<N>> {
-        match self.judge.run(&self.program, &self.root, &mut judgement, &mut self.meter)? {
-            Outcome::Decided(true) => Ok(Some(judgement.candidate)),
-            Outcome::Decided(false) => Ok(None),
-            Outcome::Needs(route, purpose) => {
-                let from = match self.program.routes[route].is_absolute {
-                    true => self.root.clone(),
-                    false => judgement.candidate.clone(),
-                };
-                let levels = self.spare.pop().unwrap_or_default();
-                self.walks.push(Walk::new(route, from, purpose, levels));
-                self.suspended.push(judgement);
-                Ok(None)
-            }
-        }
+    /// Begins the walk that a judgement needs.
+    fn suspend(&mut self, judgement: Judgement<N>, route: RouteId, purpose: Purpose) {
+        let from = match self.program.routes[route].is_absolute {
+            true => self.root.clone(),
+            false => judgement.candidate.clone(),
+        };
+        let levels = self.spare.pop().unwrap_or_default();
+        self.walks.push(Walk::new(route, from, purpose, levels));
+        self.suspended.push(judgement);
     }
 
-    /// Ends the last walk and goes on with the judgement that waits for it.
+    /// Ends the last walk and goes on with the judgement that waits for it; gives the candidate when that
+    /// passes.
     fn answer(&mut self) -> Result<Option<N>> {
         let (Some(mut walk), Some(mut judgement)) = (self.walks.pop(), self.suspended.pop()) else {
             unreachable!("a judgement waits for each walk but the query's own")
@@ -140,8 +142,16 @@ impl<N: Node> Matches<N> {
         };
         walk.levels.clear();
         self.spare.push(walk.levels);
-        self.judge.answer(&self.program, walk.route, &mut judgement, answer);
-        self.judge(judgement)
+        let Judgement { candidate, progress } = &mut judgement;
+        self.judge.answer(&self.program, walk.route, progress, answer);
+        match self.judge.run(&self.program, &self.root, candidate, progress, &mut self.meter)? {
+            Outcome::Decided(true) => Ok(Some(judgement.candidate)),
+            Outcome::Decided(false) => Ok(None),
+            Outcome::Needs(route, purpose) => {
+                self.suspend(judgement, route, purpose);
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -152,14 +162,14 @@ impl<N: Node> Walk<N> {
 
     /// What the innermost segment comes upon next; levels that have ended are left.
     #[inline]
-    fn next(&mut self, program: &Program, meter: &mut Meter) -> Result<Candidate<N>> {
+    fn next(&mut self, context: &mut Context<'_, N>) -> Result<Candidate<N>> {
         if let Some(start) = self.start.take() {
-            meter.step()?;
+            context.meter.step()?;
             return Ok(Candidate::Selected(start));
         }
-        let segments = &program.routes[self.route].segments;
+        let segments = &context.program.routes[self.route].segments;
         while let Some(at) = self.levels.len().checked_sub(1) {
-            match self.levels[at].next(&segments[at], meter)? {
+            match self.levels[at].next(&segments[at], context)? {
                 Candidate::End => drop(self.levels.pop()),
                 candidate => return Ok(candidate),
             }

@@ -62,10 +62,12 @@ pub trait Node: Clone {
     /// # Complexity
     /// O(1).
     fn count(&self) -> Result<u64>;
-    /// The value of a key; `None` when it is no map or has no such key.
-    fn member(&self, name: &Name) -> Result<Option<Self>>;
-    /// The element at a position; `None` when it is no list or shorter.
-    fn element(&self, position: u64) -> Result<Option<Self>>;
+    /// Moves to the value of a key; false when it is no map or has no such key, and then it is to be
+    /// used no more.
+    fn enter(&mut self, name: &Name) -> Result<bool>;
+    /// Moves to the element at a position; false when it is no list or shorter, and then it is to be
+    /// used no more.
+    fn enter_position(&mut self, position: u64) -> Result<bool>;
     /// All children; those of a map in the order of their keys in the model. `None` when it is no
     /// container.
     fn children(&self) -> Result<Option<Self::Children>>;
@@ -85,8 +87,8 @@ pub trait Children {
     /// The node that they are.
     type Node;
 
-    /// The next one; `None` behind the last.
-    fn next(&mut self) -> Result<Option<Self::Node>>;
+    /// Puts the next one into `node`; false, with `node` as it was, behind the last.
+    fn next(&mut self, node: &mut Self::Node) -> Result<bool>;
     /// The key of the one that [`Children::next`] gave last; `None` in a list. `buffer` holds it where
     /// it is not in one piece.
     fn key<'k>(&'k self, buffer: &'k mut Vec<u8>) -> Result<Option<Key<'k>>>;

@@ -94,6 +94,9 @@ pub enum Op {
     Length,
     /// Compares two operands.
     Compare(Comparison),
+    /// Compares the value that a singular route from the child finds with a literal, without the stack:
+    /// what most filters do.
+    CompareLiteral(Comparison, RouteId, usize),
     /// `match()` and `search()`: an operand with a literal pattern, or else with the operand above it.
     Match(Extent, Option<usize>),
     /// Whether a route finds a node.
@@ -119,6 +122,19 @@ pub enum Comparison {
     Greater,
     /// `>=`
     GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The same comparison with its sides exchanged.
+    pub fn mirrored(self) -> Comparison {
+        match self {
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+            same => same,
+        }
+    }
 }
 
 /// A value that stands in a query.

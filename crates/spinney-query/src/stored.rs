@@ -27,15 +27,6 @@ impl<'s> Stored<'s> {
     }
 
     #[inline]
-    fn moved(&self, enter: impl FnOnce(&mut Slot<'s>) -> Result<bool>) -> Result<Option<Self>> {
-        let mut slot = self.slot.clone();
-        match enter(&mut slot)? {
-            true => Stored::new(self.view, slot).map(Some),
-            false => Ok(None),
-        }
-    }
-
-    #[inline]
     fn children_of(&self, cursor: Option<Cursor<'s>>) -> Option<StoredChildren<'s>> {
         cursor.map(|cursor| StoredChildren { view: self.view, cursor })
     }
@@ -78,12 +69,17 @@ impl<'s> Node for Stored<'s> {
     }
 
     #[inline]
-    fn member(&self, name: &Name) -> Result<Option<Self>> {
-        self.moved(|slot| self.view.enter_key(slot, name.encoded()))
+    fn enter(&mut self, name: &Name) -> Result<bool> {
+        let found = self.view.enter_key(&mut self.slot, name.encoded())?;
+        if found {
+            self.view.follow(&mut self.slot)?;
+        }
+        Ok(found)
     }
 
-    fn element(&self, position: u64) -> Result<Option<Self>> {
-        self.moved(|slot| self.view.enter_element(slot, position))
+    fn enter_position(&mut self, position: u64) -> Result<bool> {
+        // Only maps hold references to trees.
+        self.view.enter_element(&mut self.slot, position)
     }
 
     fn children(&self) -> Result<Option<StoredChildren<'s>>> {
@@ -109,11 +105,12 @@ impl<'s> Children for StoredChildren<'s> {
     type Node = Stored<'s>;
 
     #[inline]
-    fn next(&mut self) -> Result<Option<Stored<'s>>> {
-        match self.cursor.advance()? {
-            true => Stored::new(self.view, self.cursor.slot()?).map(Some),
-            false => Ok(None),
+    fn next(&mut self, node: &mut Stored<'s>) -> Result<bool> {
+        let found = self.cursor.advance_with(&mut node.slot)?;
+        if found {
+            self.view.follow(&mut node.slot)?;
         }
+        Ok(found)
     }
 
     fn key<'k>(&'k self, buffer: &'k mut Vec<u8>) -> Result<Option<Key<'k>>> {

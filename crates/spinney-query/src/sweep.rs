@@ -34,19 +34,19 @@ impl<N: Node> Run<N> {
         Run { children, end: first, skip: 0, step, left }
     }
 
-    /// The next child.
+    /// Puts the next child into `child`; false when there is none.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<N>> {
+    pub fn next(&mut self, child: &mut N) -> Result<bool> {
         if self.left == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         for _ in 0..self.skip {
-            self.children.next()?;
+            self.children.next(child)?;
         }
         self.left -= 1;
         self.end += self.skip + 1;
         self.skip = self.step - 1;
-        self.children.next()
+        self.children.next(child)
     }
 
     /// The way to the child that was given last.
@@ -71,7 +71,7 @@ pub struct Scattered<N> {
 }
 
 impl<N: Node> Scattered<N> {
-    fn next(&mut self) -> Result<Option<N>> {
+    fn next(&mut self, child: &mut N) -> Result<bool> {
         let Positions { first, step, .. } = self.positions;
         if self.block.is_empty() {
             self.load()?;
@@ -79,7 +79,10 @@ impl<N: Node> Scattered<N> {
         } else {
             self.at = self.at.wrapping_add_signed(step);
         }
-        Ok(self.block.pop())
+        let next = self.block.pop();
+        let found = next.is_some();
+        *child = next.unwrap_or_else(|| child.clone());
+        Ok(found)
     }
 
     /// Reads the next positions, as many as lie close together.
@@ -95,13 +98,20 @@ impl<N: Node> Scattered<N> {
         }
         let lowest = *first - (together - 1) * distance;
         let gone = || Error::corrupted("a list is shorter than its count");
+        let mut element = self.list.clone();
         if together == 1 {
-            self.block.push(self.list.element(lowest)?.ok_or_else(gone)?);
+            if !element.enter_position(lowest)? {
+                return Err(gone());
+            }
+            self.block.push(element);
         } else {
             let children = self.list.elements(lowest)?.ok_or_else(gone)?;
             let mut run = Run::<N>::some(children, lowest, distance, together);
             for _ in 0..together {
-                self.block.push(run.next()?.ok_or_else(gone)?);
+                if !run.next(&mut element)? {
+                    return Err(gone());
+                }
+                self.block.push(element.clone());
             }
         }
         *first = first.wrapping_add_signed(step.wrapping_mul(together as i64));
@@ -141,12 +151,12 @@ impl<N: Node> Sweep<N> {
         })
     }
 
-    /// The next child.
+    /// Puts the next child into `child`; false when there is none.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<N>> {
+    pub fn next(&mut self, child: &mut N) -> Result<bool> {
         match self {
-            Sweep::Run(run) => run.next(),
-            Sweep::Scattered(scattered) => scattered.next(),
+            Sweep::Run(run) => run.next(child),
+            Sweep::Scattered(scattered) => scattered.next(child),
         }
     }
 

@@ -35,17 +35,19 @@ impl<'v> Node for &'v Value {
         })
     }
 
-    fn member(&self, name: &Name) -> Result<Option<Self>> {
+    fn enter(&mut self, name: &Name) -> Result<bool> {
         Ok(match self {
-            Value::Map(map) => map.get_encoded(name.encoded()),
-            _ => None,
+            Value::Map(map) => put(self, map.get_encoded(name.encoded())),
+            _ => false,
         })
     }
 
-    fn element(&self, position: u64) -> Result<Option<Self>> {
+    fn enter_position(&mut self, position: u64) -> Result<bool> {
         Ok(match self {
-            Value::List(list) => usize::try_from(position).ok().and_then(|at| list.get(at)),
-            _ => None,
+            Value::List(list) => {
+                put(self, usize::try_from(position).ok().and_then(|at| list.get(at)))
+            }
+            _ => false,
         })
     }
 
@@ -71,6 +73,12 @@ impl<'v> Node for &'v Value {
     }
 }
 
+/// Moves to another value, if there is one.
+fn put<'v>(node: &mut &'v Value, next: Option<&'v Value>) -> bool {
+    *node = next.unwrap_or(node);
+    next.is_some()
+}
+
 /// Children of a value in memory.
 pub enum ValueChildren<'v> {
     /// Members, and the key of the one that was given last.
@@ -82,13 +90,14 @@ pub enum ValueChildren<'v> {
 impl<'v> Children for ValueChildren<'v> {
     type Node = &'v Value;
 
-    fn next(&mut self) -> Result<Option<&'v Value>> {
+    fn next(&mut self, node: &mut &'v Value) -> Result<bool> {
         Ok(match self {
-            ValueChildren::Map(entries, last) => entries.next().map(|(key, value)| {
-                *last = Some(key);
-                value
-            }),
-            ValueChildren::List(elements) => elements.next(),
+            ValueChildren::Map(entries, last) => {
+                let next = entries.next();
+                *last = next.map(|(key, _)| key).or(*last);
+                put(node, next.map(|(_, value)| value))
+            }
+            ValueChildren::List(elements) => put(node, elements.next()),
         })
     }
 

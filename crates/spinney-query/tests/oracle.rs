@@ -45,7 +45,9 @@ fn value(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,
         Json::Bool(value) => (*value).into(),
-        Json::Number(number) => Value::Number(Number::parse(&number.to_string()).expect("a number")),
+        Json::Number(number) => {
+            Value::Number(Number::parse(&number.to_string()).expect("a number"))
+        }
         Json::String(text) => (&**text).into(),
         Json::Array(elements) => elements.iter().map(value).collect::<Vec<_>>().into(),
         Json::Object(members) => {

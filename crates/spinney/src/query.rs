@@ -66,7 +66,12 @@ impl Snapshot {
     ///
     /// # Complexity
     /// As [`Query::run`]; nothing is read before the first node is asked for.
-    pub fn query(&self, path: &str, query: &Query, limits: QueryLimits) -> Result<Found<Stored<'_>>> {
+    pub fn query(
+        &self,
+        path: &str,
+        query: &Query,
+        limits: QueryLimits,
+    ) -> Result<Found<Stored<'_>>> {
         Ok(Found::new(query, self.stored(path)?, limits))
     }
 

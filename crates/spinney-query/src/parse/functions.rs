@@ -99,9 +99,9 @@ impl Parser<'_> {
             Literal::String(source) => match Pattern::new(source, extent)? {
                 Ok(pattern) => Ok(pattern),
                 Err(why) => Err(format!(
-                    "`{source}` is no regular expression of RFC 9485 and matches nothing: expected {} \
-                     at its character {}",
-                    why.expected, why.character
+                    "`{source}` is no regular expression of RFC 9485 and matches nothing: at its \
+                     character {}, expected {}",
+                    why.character, why.expected
                 )),
             },
             _ => Err("the pattern is no string and matches nothing".to_owned()),

@@ -127,7 +127,7 @@ impl Parser<'_> {
         }
         if let Some(comparison) = self.logic().and_then(|logic| logic.comparison.take()) {
             self.emit_value(operand, "a comparison")?;
-            self.emit(Op::Compare(comparison));
+            self.emit_comparison(comparison);
             return Ok(Some(State::TestRead));
         }
         let behind = self.scanner.at;
@@ -159,6 +159,26 @@ impl Parser<'_> {
             self.emit(Op::Not);
         }
         Ok(Some(State::TestRead))
+    }
+
+    /// Compares the two operands whose code was written last.
+    fn emit_comparison(&mut self, comparison: Comparison) {
+        let (fused, route) = match self.code()[..] {
+            [.., Op::Node(route), Op::Literal(literal)] => {
+                (Op::CompareLiteral(comparison, route, literal), route)
+            }
+            [.., Op::Literal(literal), Op::Node(route)] => {
+                (Op::CompareLiteral(comparison.mirrored(), route, literal), route)
+            }
+            _ => return self.emit(Op::Compare(comparison)),
+        };
+        // What begins at the root is known after the first child and needs no more seeks.
+        if self.program.routes[route].is_absolute {
+            return self.emit(Op::Compare(comparison));
+        }
+        let code = self.code();
+        code.truncate(code.len() - 2);
+        code.push(fused);
     }
 
     /// Puts the value of an operand onto the stack.
