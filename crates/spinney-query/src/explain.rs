@@ -67,7 +67,11 @@ fn explain_segment(
     for selector in &segment.selectors {
         let &Selector::Filter(filter) = selector else { continue };
         for op in &program.filters[filter] {
-            if let &(Op::Node(route) | Op::Exists(route) | Op::Count(route) | Op::Value(route)) = op
+            if let &(Op::Node(route)
+            | Op::Exists(route)
+            | Op::Count(route)
+            | Op::Value(route)
+            | Op::CompareLiteral(_, route, _)) = op
             {
                 // What begins at the root is followed once for all children.
                 match (program.routes[route].is_absolute, op) {

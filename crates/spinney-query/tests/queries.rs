@@ -185,7 +185,7 @@ fn places_are_normalized_paths_and_pointers() {
 #[test]
 fn plans_tell_what_is_sought_and_what_is_walked() {
     let root = Value::Map([("list", list(0..10))].into_iter().collect());
-    let text = "$.list[?@.a == $.b && match(@.c, value(@..d))]..x['y', 1]";
+    let text = "$.list[?@.a == $.b && @.e > 1 && match(@.c, value(@..d))]..x['y', 1]";
     let plan = query(text).explain(&&root).expect("it reads");
     let access: Vec<_> = plan.iter().map(|line| line.access).collect();
     assert_eq!(access, [Access::Seek, Access::Walk, Access::Descend, Access::Seek]);
@@ -194,8 +194,8 @@ fn plans_tell_what_is_sought_and_what_is_walked() {
         lines,
         [
             ".list: seek",
-            "[?@.a == $.b && match(@.c, value(@..d))]: walk, 10 children; the filter of each \
-             child: 2 seeks, 1 walk",
+            "[?@.a == $.b && @.e > 1 && match(@.c, value(@..d))]: walk, 10 children; the filter of each \
+             child: 3 seeks, 1 walk",
             "..x: descend, all below each node",
             "['y', 1]: seek, in each node",
         ]
