@@ -293,7 +293,7 @@ impl OpenOptions {
 
     #[cfg(any(feature = "mongodb", feature = "redis"))]
     fn on_server(&self, server: impl Server + 'static) -> Store {
-        self.over(Arc::new(Network::new(server, self.network)), None)
+        self.over(Arc::new(Network::opened(server, &self.server_options())), None)
     }
 
     /// A store over a backend of the caller's; imports that do not fit in memory go to `scratch_dir`.

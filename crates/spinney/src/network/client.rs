@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spinney_core::Result;
-use spinney_core::backend::Change;
+use spinney_core::backend::{Change, Revision, Snapshot as _};
 use spinney_core::layout::head_key;
 
 use super::cache::Cache;
@@ -60,6 +60,17 @@ impl<S: Server> Client<S> {
         let lease = self.new_lease();
         let (state, cache) = self.refresh(Some(lease.id))?;
         Ok(Snapshot::new(Arc::clone(self), state, Some(lease), cache))
+    }
+
+    /// The newest revision, and the state that it is of.
+    ///
+    /// # Errors
+    /// The server's; `Corrupted` when the head record is damaged.
+    pub fn newest_revision(self: &Arc<Self>) -> Result<(Revision, State)> {
+        self.refresh(None)?;
+        // Its head record has come with the answer.
+        let newest = self.guess().expect("somebody has asked");
+        Ok((newest.revision()?, newest.version().unwrap_or_default()))
     }
 
     /// The newest state that was heard of, as long as the server has none that is newer.

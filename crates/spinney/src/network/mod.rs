@@ -52,6 +52,7 @@ pub struct Network<S: Server> {
     writing: Mutex<Option<Writing>>,
     /// A commit was given up, and whether it was made is not known.
     is_closed: AtomicBool,
+    is_read_only: bool,
 }
 
 #[derive(Clone)]
@@ -73,7 +74,13 @@ impl<S: Server + 'static> Network<S> {
             writer: Mutex::new(()),
             writing: Mutex::new(None),
             is_closed: AtomicBool::new(false),
+            is_read_only: false,
         }
+    }
+
+    /// As [`Network::new`], for a server that these options have opened.
+    pub fn opened(server: S, options: &ServerOptions) -> Network<S> {
+        Network { is_read_only: options.read_only, ..Network::new(server, options.network) }
     }
 
     /// The server.
@@ -175,6 +182,9 @@ impl<S: Server + 'static> Backend for Network<S> {
     }
 
     fn write_guard(&self, conflicts: u32) -> Result<Box<dyn WriteGuard + '_>> {
+        if self.is_read_only {
+            return Err(Error::read_only("the store was opened for reading only"));
+        }
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.refuse_if_closed()?;
         let mut guard = Guard { network: self, is_locked: false, _writer: writer };
@@ -253,16 +263,13 @@ impl<S: Server + 'static> Backend for Network<S> {
     fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
         let until = Instant::now().checked_add(timeout);
         loop {
-            let current = self.client.snapshot()?;
-            let revision = current.revision()?;
+            let (revision, known) = self.client.newest_revision()?;
             let left = until.map_or(LOOK_AGAIN_AFTER, |until| {
                 until.saturating_duration_since(Instant::now()).min(LOOK_AGAIN_AFTER)
             });
             if revision > after || left.is_zero() {
                 return Ok(revision);
             }
-            let known = current.version().unwrap_or_default();
-            drop(current);
             ask_plainly(self.client.options.patience, || {
                 self.client.server.await_newer(known, left)
             })?;

@@ -287,10 +287,6 @@ impl Server for MongoDb {
     }
 
     fn commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer> {
-        if self.shared.is_read_only {
-            let text = format!("{}: the store was opened for reading only", self.shared.shown);
-            return Err(Failure::Refused(Error::read_only(text)));
-        }
         let batch = batch.clone();
         let answer = self.run(async move |shared| shared.commit(base, &batch).await)?;
         if let Answer::Committed(state) = answer {

@@ -136,9 +136,8 @@ impl Trees for Cluster {
 
     fn open(&self, name: &str, create: bool) -> Result<Option<Arc<dyn Backend>>> {
         let redis = self.connect(name, create)?;
-        Ok(redis.map(|redis| -> Arc<dyn Backend> {
-            Arc::new(Network::new(redis, self.options.network))
-        }))
+        Ok(redis
+            .map(|redis| -> Arc<dyn Backend> { Arc::new(Network::opened(redis, &self.options)) }))
     }
 
     fn stats(&self) -> Result<Vec<(String, String)>> {

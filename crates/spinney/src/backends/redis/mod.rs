@@ -67,7 +67,6 @@ pub struct Redis {
     /// Names this client to the lock of writers.
     client: String,
     lease_ms: String,
-    is_read_only: bool,
 }
 
 impl Redis {
@@ -103,7 +102,6 @@ impl Redis {
             id,
             client: format!("{:016x}", fastrand::u64(..)),
             lease_ms: options.network.lease.as_millis().to_string(),
-            is_read_only: options.read_only,
         })
     }
 
@@ -295,11 +293,6 @@ impl Server for Redis {
     }
 
     fn commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer> {
-        let address = &self.links.address;
-        if self.is_read_only {
-            let text = format!("{address}: the store was opened for reading only");
-            return Err(Failure::Refused(Error::read_only(text)));
-        }
         batch.check_limits(&CAPABILITIES)?;
         let commit_id = batch.commit_id.to_be_bytes();
         let base = base.map(|base| base.to_string()).unwrap_or_default();
