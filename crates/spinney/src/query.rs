@@ -62,7 +62,8 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` when there is no node at the path; as [`Snapshot::get`].
+    /// `NotFound` when there is no node at the path; `Unsupported` for the root where trees are kept apart; as
+    /// [`Snapshot::get`].
     ///
     /// # Complexity
     /// As [`Query::run`]; nothing is read before the first node is asked for.
@@ -85,8 +86,8 @@ impl Snapshot {
 
     /// The node at a path, to be read.
     fn stored(&self, path: &str) -> Result<Stored<'_>> {
-        match self.resolve(path)? {
-            Some(slot) => Stored::new(self.view(), slot),
+        match self.node(path)? {
+            Some((view, slot)) => Stored::new(view, slot),
             None => {
                 Err(Error::not_found(format!("query {}: there is no node", path::Display(path))))
             }

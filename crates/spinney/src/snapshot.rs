@@ -101,6 +101,18 @@ impl Snapshot {
         Snapshot { snapshot: Reading::no_state(), origin, trees: Some(Box::new(trees)) }
     }
 
+    /// The node at a path, with the state that it is in; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`]; `Unsupported` for the root where trees are kept apart.
+    pub(crate) fn node(&self, path: &str) -> Result<Option<(View<'_>, Slot<'_>)>> {
+        if self.apart(path).is_some() {
+            return Err(refusal());
+        }
+        let Some(this) = self.holder(path)? else { return Ok(None) };
+        Ok(this.resolve(path)?.map(|slot| (this.view(), slot)))
+    }
+
     /// What answers for a path; `None` when trees are kept apart and there is none of that name.
     fn holder(&self, path: &str) -> Result<Option<&Snapshot>> {
         match &self.trees {
@@ -115,7 +127,7 @@ impl Snapshot {
     }
 
     /// The node at a path; `None` when there is none.
-    pub(crate) fn resolve(&self, path: &str) -> Result<Option<Slot<'_>>> {
+    fn resolve(&self, path: &str) -> Result<Option<Slot<'_>>> {
         if self.origin.base_path.is_empty() {
             return self.resolve_whole(path);
         }
@@ -237,11 +249,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn side(&self, path: &str) -> Result<Option<Side<'_>>> {
-        if self.apart(path).is_some() {
-            return Err(refusal());
-        }
-        let Some(this) = self.holder(path)? else { return Ok(None) };
-        this.resolve(path)?.map(|slot| Side::stored(this.view(), slot)).transpose()
+        self.node(path)?.map(|(view, slot)| Side::stored(view, slot)).transpose()
     }
 
     /// The kind of the node at a path; `None` when there is none.

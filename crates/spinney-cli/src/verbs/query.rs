@@ -97,7 +97,7 @@ impl Query {
                 }
             }
             None => {
-                let snapshot = self.at.read(global)?;
+                let snapshot = self.at.read(global, &self.path)?;
                 match self.explain {
                     true => print_plan(&snapshot.explain_query(&self.path, &query)?),
                     false => self.print(snapshot.query(&self.path, &query, self.limits())?),
