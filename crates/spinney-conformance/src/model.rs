@@ -211,7 +211,8 @@ impl State<'_> {
             45..60 => self.insert(transaction, &path),
             60..78 => self.remove(transaction, &path),
             78..88 => self.mv(transaction, &path),
-            88..92 => self.copy(transaction, &path),
+            88..91 => self.copy(transaction, &path),
+            91 => self.give_up(transaction, &path),
             92..96 => {
                 let meta = format!("{}", self.rng.u8(0..3));
                 match transaction.set_meta(&path, "note", (meta != "0").then_some(&meta)) {
@@ -302,6 +303,31 @@ impl State<'_> {
         transaction.copy(from, &to)?;
         self.model = after;
         Ok(())
+    }
+
+    /// Makes a node, takes some of it elsewhere, and removes the rest.
+    fn give_up(&mut self, transaction: &mut Transaction<'_>, path: &str) -> Result<()> {
+        self.set(transaction, path)?;
+        for _ in 0..self.rng.usize(1..4) {
+            if let Some(member) = self.member_of(path) {
+                self.mv(transaction, &member)?;
+            }
+        }
+        self.remove(transaction, path)
+    }
+
+    /// The path of any member of a container.
+    fn member_of(&mut self, path: &str) -> Option<String> {
+        let segment = match self.model.pointer(path)? {
+            Value::Map(map) if !map.is_empty() => {
+                map.iter().nth(self.rng.usize(0..map.len()))?.0.into_owned()
+            }
+            Value::List(list) if !list.is_empty() => self.rng.usize(0..list.len()).to_string(),
+            _ => return None,
+        };
+        let mut path = Path::parse(path).ok()?;
+        path.push(&segment);
+        Some(String::from(&*path))
     }
 
     /// A path that often exists, and sometimes ends just beside.

@@ -167,7 +167,7 @@ fn killed_writers_lose_nothing_that_was_answered() {
     assert_eq!(words.next(), None, "the reader has seen a broken state");
     let changes = number_at(&model, "/count/n");
     println!("{KILLS} kills, {changes} changes");
-    assert!(changes > KILLS, "the writers hardly wrote");
+    assert!(changes > KILLS / 4, "the writers hardly wrote");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_killed_writer_on_fjall_loses_nothing_that_was_answered() {
     });
     let changes = number_at(&model, "/count/n");
     println!("{KILLS} kills, {changes} changes");
-    assert!(changes > KILLS, "the writer hardly wrote");
+    assert!(changes > KILLS / 4, "the writer hardly wrote");
 }
 
 fn kill_once(role: &str, open: fn(&Path) -> Store, dir: &Path, model: &Store, kill: u64) {
@@ -318,7 +318,7 @@ fn killed_members_of_a_group_lose_nothing_that_was_answered() {
         }
     });
     println!("{kills} kills, {last_sum} commits");
-    assert!(last_sum > kills as u64, "the members hardly wrote");
+    assert!(last_sum > kills as u64 / 4, "the members hardly wrote");
 }
 
 /// Opening to write replaces the file and takes the journal away, so most kills are only looked at:
@@ -368,7 +368,7 @@ fn a_killed_writer_of_a_json_file_loses_nothing_that_was_answered() {
     });
     let changes = number_at(&model, "/count/n");
     println!("{KILLS} kills, {changes} changes");
-    assert!(changes > KILLS, "the writer hardly wrote");
+    assert!(changes > KILLS / 4, "the writer hardly wrote");
 }
 
 // Sharing between processes.
