@@ -1,7 +1,7 @@
 //! Stores whose trees are kept apart: each tree in a backend of its own, with its own revisions.
 //!
 //! Everything that has a path goes to the store of its tree ([`Store::holding`]), and what is left is
-//! refused by [`apart::Apart`], on which the whole stands. It must not know what keeps the trees.
+//! refused by `apart::Apart`, on which the whole stands. It must not know what keeps the trees.
 
 mod apart;
 mod reading;
