@@ -226,12 +226,9 @@ fn what_is_no_store_is_refused_and_left_alone() {
     }
 
     drop(open(&server.url("d")));
-    let reader = open_with(&server.url("d"), Options { read_only: true, ..missing });
-    let batch = Batch { changes: vec![Change::Delete(b"a".as_slice().into())], ..Batch::default() };
-    let refused_batch = reader.commit(Some(0), &batch).expect_err("it is read-only");
-    assert!(
-        matches!(refused_batch, Failure::Refused(error) if error.kind() == ErrorKind::ReadOnly)
-    );
+    let reader = OpenOptions::new().read_only(true).open(&server.url("d")).expect("a store");
+    let refused_write = reader.write(|tx| tx.set("/a", &1.into())).expect_err("it is read-only");
+    assert_eq!(refused_write.kind(), ErrorKind::ReadOnly);
     drop(reader);
     server.update("d.commits", doc! { "_id": 0_i64 }, doc! { "$set": { "format": 2_i64 } });
     refused("d", ErrorKind::Unsupported, Options::CREATE);

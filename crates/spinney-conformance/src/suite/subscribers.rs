@@ -281,13 +281,13 @@ fn impossible_amendment(s: &Subject) {
 fn silence(s: &Subject) {
     s.set("/a", "0");
     let (go, gone) = channel::<()>();
-    let options = named("slow").timeout(Duration::from_millis(50));
+    let options = named("slow").timeout(Duration::from_millis(500));
     let (_subscription, sees) = witness(s, "/a", options, move |_| {
         // Nobody sends: it ends when the case says so.
         let _ = gone.recv();
         Answer::Veto("too late".to_owned())
     });
-    let busy = "the subscriber `slow` of `/a` did not answer within 50ms";
+    let busy = "the subscriber `slow` of `/a` did not answer within 500ms";
     s.refused(Busy, busy, |tx| tx.set("/a", &1.into()));
     assert_eq!(next(&sees), Seen::Asked(1));
     // It is still at the first question, so the second one is withdrawn.
