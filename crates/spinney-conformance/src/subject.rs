@@ -157,6 +157,18 @@ impl Subject {
     }
 }
 
+/// A number of a test; 0 where there is none.
+///
+/// # Panics
+/// When it is something else.
+pub fn number(value: Option<Value>) -> u64 {
+    match value {
+        Some(Value::Number(number)) => number.as_u64().expect("a small number"),
+        None => 0,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
 /// The whole store as tagged JSON.
 pub fn text(store: &Store) -> String {
     text_at(store, "")

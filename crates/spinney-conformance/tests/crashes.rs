@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use spinney::{Durability, ErrorKind, Result, Store, Transaction, Value};
 use spinney_conformance::child::{self, ROLE, STORE, child_command, said, say, start};
+use spinney_conformance::subject::number;
 use spinney_conformance::subject::text;
 use spinney_conformance::{folder, timed};
 
@@ -67,14 +68,6 @@ fn write_and_fold_for_ever(store: &Store) {
     let other = store.clone();
     thread::spawn(move || fold_for_ever(&other));
     write_for_ever(store)
-}
-
-fn number(value: Option<Value>) -> u64 {
-    match value {
-        Some(Value::Number(number)) => number.as_u64().expect("a small number"),
-        None => 0,
-        other => panic!("{other:?} is no number"),
-    }
 }
 
 fn number_at(store: &Store, path: &str) -> u64 {

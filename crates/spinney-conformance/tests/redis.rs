@@ -17,6 +17,7 @@ use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{self, History};
 use spinney_conformance::servers::contract::{Terms, server_contract};
 use spinney_conformance::servers::redis::{RedisServer, free_port};
+use spinney_conformance::servers::refused;
 use spinney_conformance::strict::Strict;
 use spinney_conformance::{suite, timed};
 use spinney_core::Memory;
@@ -314,16 +315,6 @@ fn a_wait_without_subscriptions_looks_by_itself() {
         assert_eq!(waiter.join().expect("the waiter"), 1);
         assert!(since.elapsed() < Duration::from_secs(5));
     });
-}
-
-/// Asserts a kind, a text in one line, and that no password is in it.
-fn refused<T>(kind: ErrorKind, part: &str, tried: spinney::Result<T>) {
-    let Err(error) = tried else { panic!("it was not refused: {part}") };
-    assert_eq!(error.kind(), kind, "{error}");
-    let said = format!("{error}; {error:?}");
-    assert!(error.to_string().contains(part), "`{error}` does not say `{part}`");
-    assert!(!said.contains("s3cret"), "a password is shown: {said}");
-    assert!(!error.to_string().contains('\n') && error.to_string().len() < 400, "{error}");
 }
 
 #[test]

@@ -16,7 +16,9 @@ use spinney_conformance::model::{self, History};
 use spinney_conformance::servers::contract::{Terms, server_contract};
 use spinney_conformance::servers::redis::RedisServer;
 use spinney_conformance::servers::redis_cluster::RedisCluster;
+use spinney_conformance::servers::refused;
 use spinney_conformance::strict::Strict;
+use spinney_conformance::subject::number;
 use spinney_conformance::{suite, timed};
 use spinney_core::Memory;
 
@@ -34,24 +36,6 @@ fn options() -> OpenOptions {
 
 fn store(cluster: &RedisCluster) -> Store {
     options().open(&cluster.url("t")).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn number(value: Option<Value>) -> u64 {
-    match value {
-        Some(Value::Number(number)) => number.as_u64().expect("a small number"),
-        None => 0,
-        other => panic!("{other:?} is no number"),
-    }
-}
-
-/// Asserts a kind, a text in one line, and that no password is in it.
-fn refused<T>(kind: ErrorKind, part: &str, tried: Result<T>) {
-    let Err(error) = tried else { panic!("it was not refused: {part}") };
-    assert_eq!(error.kind(), kind, "{error}");
-    let said = format!("{error}; {error:?}");
-    assert!(error.to_string().contains(part), "`{error}` does not say `{part}`");
-    assert!(!said.contains("s3cret"), "a password is shown: {said}");
-    assert!(!error.to_string().contains('\n') && error.to_string().len() < 400, "{error}");
 }
 
 /// Makes trees of one store, each with a name of its own.

@@ -11,6 +11,7 @@ use spinney::{Durability, ErrorKind, OpenOptions, Result, Store, Transaction, Va
 use spinney_conformance::child::{self, kill, said, say, start};
 use spinney_conformance::servers::proxy::{Cuts, Proxy};
 use spinney_conformance::servers::redis::RedisServer;
+use spinney_conformance::subject::number;
 use spinney_conformance::timed;
 
 /// Megabytes of the import that is cut, unless `SPINNEY_TEST_IMPORT_MB` says otherwise.
@@ -45,14 +46,6 @@ fn child() {
 fn import_mb() -> usize {
     let set = std::env::var("SPINNEY_TEST_IMPORT_MB").ok();
     set.and_then(|mb| mb.parse().ok()).unwrap_or(IMPORT_MB)
-}
-
-fn number(value: Option<Value>) -> u64 {
-    match value {
-        Some(Value::Number(number)) => number.as_u64().expect("a small number"),
-        None => 0,
-        other => panic!("{other:?} is no number"),
-    }
 }
 
 /// The change that follows the last one: what the store holds says how many were made.

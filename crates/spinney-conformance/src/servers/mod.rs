@@ -1,6 +1,8 @@
 //! Servers for tests of what stands on [`spinney::network`], what all of them must do, and wrappers of
 //! them.
 
+use spinney::{ErrorKind, Result};
+
 pub mod contract;
 pub mod flaky;
 pub mod mongodb;
@@ -9,3 +11,16 @@ pub mod proxy;
 pub mod redis;
 pub mod redis_cluster;
 pub mod reference;
+
+/// Asserts a kind, a text in one line, and that no password is in it.
+///
+/// # Panics
+/// Otherwise, and where nothing was refused.
+pub fn refused<T>(kind: ErrorKind, part: &str, tried: Result<T>) {
+    let Err(error) = tried else { panic!("it was not refused: {part}") };
+    assert_eq!(error.kind(), kind, "{error}");
+    let said = format!("{error}; {error:?}");
+    assert!(error.to_string().contains(part), "`{error}` does not say `{part}`");
+    assert!(!said.contains("s3cret"), "a password is shown: {said}");
+    assert!(!error.to_string().contains('\n') && error.to_string().len() < 400, "{error}");
+}
