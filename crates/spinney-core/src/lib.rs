@@ -34,6 +34,7 @@ pub mod patch;
 pub mod path;
 pub mod pending;
 pub mod rank;
+pub mod read;
 pub mod reclaim;
 pub mod record;
 pub mod scratch;

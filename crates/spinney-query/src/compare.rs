@@ -7,8 +7,8 @@ use spinney_core::Num;
 use spinney_core::error::Result;
 
 use crate::budget::Meter;
-use crate::node::{Children, Leaf, Node};
 use crate::program::{Comparison, Literal, Program};
+use spinney_core::read::{Children, Leaf, Node};
 
 /// What operations of a filter work on.
 #[derive(Clone)]

@@ -5,8 +5,8 @@ use std::fmt;
 use spinney_core::error::Result;
 
 use crate::level::select;
-use crate::node::Node;
 use crate::program::{Op, Program, Segment, Selector};
+use spinney_core::read::Node;
 
 /// How a segment finds its nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

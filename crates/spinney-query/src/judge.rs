@@ -8,9 +8,9 @@ use spinney_core::error::Result;
 use crate::budget::Meter;
 use crate::compare::{Operand, holds, holds_for};
 use crate::level::select;
-use crate::node::{Leaf, Node};
 use crate::pattern::{Extent, Pattern};
 use crate::program::{Comparison, Op, Program, Route, RouteId};
+use spinney_core::read::{Leaf, Node};
 
 /// How far a filter's code was run for a node.
 pub struct Progress {

@@ -5,10 +5,10 @@ use spinney_core::error::Result;
 use crate::budget::Meter;
 use crate::judge::{Judge, Judgement, Outcome, Progress, Purpose};
 use crate::location::Step;
-use crate::node::Node;
 use crate::program::{Program, RouteId, Segment, Selector};
 use crate::slice;
 use crate::sweep::{Run, Sweep};
+use spinney_core::read::Node;
 
 /// A segment on its way through a node.
 pub struct Level<N: Node> {

@@ -9,8 +9,8 @@ use crate::compare::Operand;
 use crate::judge::{Answer, Judge, Judgement, Outcome, Purpose};
 use crate::level::{Candidate, Context, Level};
 use crate::location::Location;
-use crate::node::Node;
 use crate::program::{Program, RouteId};
+use spinney_core::read::Node;
 
 /// The nodes that a query finds, one after another.
 pub struct Matches<N: Node> {

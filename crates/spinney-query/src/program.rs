@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use spinney_core::Number;
 
-use crate::node::{Leaf, Name};
 use crate::pattern::{Extent, Pattern};
 use crate::slice::Slice;
+use spinney_core::read::{Leaf, Name};
 
 /// Where a [`Route`] lies in its program.
 pub type RouteId = usize;

@@ -9,9 +9,9 @@ use spinney_core::error::{Error, Result};
 use crate::budget::Budget;
 use crate::explain::{Explained, explain};
 use crate::matches::Matches;
-use crate::node::Node;
 use crate::parse::parse;
 use crate::program::Program;
+use spinney_core::read::Node;
 
 /// A JSONPath query (RFC 9535), cheap to clone. Its `Display` is its text.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use spinney_core::error::{Error, Result};
 use spinney_core::node::NodeKind;
 
 use crate::location::Step;
-use crate::node::{Children, Node};
 use crate::slice::{Positions, Slice};
+use spinney_core::read::{Children, Node};
 
 /// Elements that are read together where they are wanted in another order than they lie.
 const BLOCK_LEN: u64 = 64;

@@ -3,9 +3,9 @@
 use spinney_core::error::Result;
 
 use super::{Form, Frame, Operand, Parser, State};
-use crate::node::Name;
 use crate::program::{Route, Segment, Selector};
 use crate::slice::Slice;
+use spinney_core::read::Name;
 
 /// A query that is being read.
 pub struct RouteFrame {

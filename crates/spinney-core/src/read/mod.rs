@@ -1,9 +1,17 @@
-//! What a query needs to read of a tree, wherever it is stored.
+//! What is needed to read a tree, wherever it is stored: pages, memory, several trees seen as one.
 
-use spinney_core::error::Result;
-use spinney_core::key::{EncodedKey, Key};
-use spinney_core::node::NodeKind;
-use spinney_core::{Num, Visitor};
+mod stored;
+mod value;
+
+pub use stored::{Stored, StoredChildren};
+pub use value::ValueChildren;
+
+use crate::error::Result;
+use crate::key::{EncodedKey, Key};
+use crate::node::NodeKind;
+use crate::number::Num;
+use crate::path;
+use crate::visit::Visitor;
 
 /// The content of a node that has no members.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,6 +88,29 @@ pub trait Node: Clone {
     }
     /// Drives a visitor over it and all below it.
     fn visit(&self, visitor: &mut dyn Visitor) -> Result<()>;
+    /// Its metadata, name and value, in the order of the names.
+    fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()>;
+}
+
+/// The node that a checked path leads to from another one; `None` when there is none.
+///
+/// # Errors
+/// `Corrupted` for damage.
+pub fn descend<N: Node>(mut node: N, path: &str) -> Result<Option<N>> {
+    for segment in path::segments(path) {
+        let found = match node.kind()? {
+            NodeKind::Map => node.enter(&Name::new(segment))?,
+            NodeKind::List => match path::position(&segment) {
+                Some(position) => node.enter_position(position)?,
+                None => false,
+            },
+            _ => false,
+        };
+        if !found {
+            return Ok(None);
+        }
+    }
+    Ok(Some(node))
 }
 
 /// Children of one node, in order.

@@ -2,12 +2,14 @@
 
 use std::slice;
 
-use spinney_core::error::Result;
-use spinney_core::key::{EncodedKey, Key};
-use spinney_core::node::NodeKind;
-use spinney_core::{Value, Visitor, members};
+use crate::error::Result;
+use crate::key::{EncodedKey, Key};
+use crate::members;
+use crate::node::NodeKind;
+use crate::value::Value;
+use crate::visit::Visitor;
 
-use crate::node::{Children, Leaf, Name, Node};
+use super::{Children, Leaf, Name, Node};
 
 impl<'v> Node for &'v Value {
     type Children = ValueChildren<'v>;
@@ -70,6 +72,11 @@ impl<'v> Node for &'v Value {
 
     fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
         Value::visit(self, visitor)
+    }
+
+    /// Values in memory have none.
+    fn meta(&self, _found: &mut dyn FnMut(&str, &str)) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -1,12 +1,12 @@
 //! Nodes of a store, read where they lie in pages.
 
-use spinney_core::error::{Error, Result};
-use spinney_core::key::Key;
-use spinney_core::node::{LongForm, Node as Encoded, NodeKind};
-use spinney_core::view::{Cursor, Slot, View};
-use spinney_core::{Container, Scalar, Visitor};
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::node::{self, LongForm, Node as Encoded, NodeKind};
+use crate::view::{Cursor, Slot, View};
+use crate::visit::{Container, Scalar, Visitor};
 
-use crate::node::{Children, Leaf, Name, Node};
+use super::{Children, Leaf, Name, Node};
 
 /// A node of a store, at one state.
 #[derive(Clone)]
@@ -92,6 +92,14 @@ impl<'s> Node for Stored<'s> {
 
     fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
         self.view.walk(&self.slot, visitor)
+    }
+
+    fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()> {
+        for entry in node::meta_entries(self.slot.read()?.meta) {
+            let (name, value) = entry.ok_or_else(node::damaged_node)?;
+            found(name, value);
+        }
+        Ok(())
     }
 }
 
