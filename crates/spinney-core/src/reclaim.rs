@@ -273,19 +273,27 @@ pub fn weigh(snapshot: &dyn Snapshot, item: &Item) -> Result<u64> {
 /// As [`weigh`].
 ///
 /// # Complexity
-/// As [`weigh`].
+/// O(pages and counts): it reads them, and no long values.
 pub fn live_below(
     snapshot: &dyn Snapshot,
     item: &Item,
     is_live: impl Fn(u64) -> bool,
 ) -> Result<Vec<u64>> {
     let mut live = Vec::new();
-    let mut descend = |below: &Item| {
-        let is_live = is_live(below.id);
-        live.extend(is_live.then_some(below.id));
-        !is_live
-    };
-    walk(snapshot, item, |_| (), &mut descend)?;
+    // Long values name nothing, so their chunks need not be read.
+    let names_others = |item: &Item| matches!(item.what, What::Container(_));
+    if names_others(item) {
+        walk(
+            snapshot,
+            item,
+            |_| (),
+            |below| {
+                let is_live = is_live(below.id);
+                live.extend(is_live.then_some(below.id));
+                !is_live && names_others(below)
+            },
+        )?;
+    }
     Ok(live)
 }
 
