@@ -89,6 +89,17 @@ impl<V> Members<V> {
         }
     }
 
+    /// Those from a key on, or from where it would be, in order.
+    pub fn iter_from(&self, key: &EncodedKey) -> Iter<'_, V> {
+        match self {
+            Members::Few(few) => {
+                let (Ok(at) | Err(at)) = find(few, key);
+                Iter::Few(few[at..].iter())
+            }
+            Members::Many(many) => Iter::Rest(many.range::<EncodedKey, _>(key..)),
+        }
+    }
+
     /// Moves all values behind those of `values`.
     pub fn move_values_to(self, values: &mut Vec<V>) {
         match self {
@@ -135,6 +146,8 @@ pub enum Iter<'m, V> {
     Few(slice::Iter<'m, (EncodedKey, V)>),
     /// Of a tree.
     Many(btree_map::Iter<'m, EncodedKey, V>),
+    /// Of a tree, from a key on.
+    Rest(btree_map::Range<'m, EncodedKey, V>),
 }
 
 impl<V> Clone for Iter<'_, V> {
@@ -142,6 +155,7 @@ impl<V> Clone for Iter<'_, V> {
         match self {
             Iter::Few(few) => Iter::Few(few.clone()),
             Iter::Many(many) => Iter::Many(many.clone()),
+            Iter::Rest(rest) => Iter::Rest(rest.clone()),
         }
     }
 }
@@ -154,6 +168,7 @@ impl<'m, V> Iterator for Iter<'m, V> {
         match self {
             Iter::Few(few) => few.next().map(|(key, value)| (key, value)),
             Iter::Many(many) => many.next(),
+            Iter::Rest(rest) => rest.next(),
         }
     }
 
@@ -161,6 +176,7 @@ impl<'m, V> Iterator for Iter<'m, V> {
         match self {
             Iter::Few(few) => few.size_hint(),
             Iter::Many(many) => many.size_hint(),
+            Iter::Rest(rest) => rest.size_hint(),
         }
     }
 }
@@ -170,6 +186,7 @@ impl<V> DoubleEndedIterator for Iter<'_, V> {
         match self {
             Iter::Few(few) => few.next_back().map(|(key, value)| (key, value)),
             Iter::Many(many) => many.next_back(),
+            Iter::Rest(rest) => rest.next_back(),
         }
     }
 }
@@ -200,6 +217,8 @@ mod tests {
             assert_eq!(members.get(&key), model.get(&key));
             assert_eq!(members.len(), model.len());
             assert!(members.iter().eq(model.iter()));
+            let from = model.range::<EncodedKey, _>(&key..);
+            assert!(members.iter_from(&key).eq(from));
             assert!(members.iter().rev().eq(model.iter().rev()));
             let again: Members<Value> = model.clone().into_iter().collect();
             assert!(again == members);

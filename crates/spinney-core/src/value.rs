@@ -227,6 +227,11 @@ impl Map {
         self.0.get(key)
     }
 
+    /// The members from a key on, or from where it would be, with their encoded keys.
+    pub fn entries_from(&self, key: &EncodedKey) -> members::Iter<'_, Value> {
+        self.0.iter_from(key)
+    }
+
     /// The members with their encoded keys.
     pub fn entries(&self) -> members::Iter<'_, Value> {
         self.0.iter()

@@ -23,6 +23,7 @@ pub mod formats;
 pub mod hash;
 mod janitor;
 pub mod journal;
+pub mod layers;
 pub mod network;
 mod os_error;
 #[cfg(feature = "query")]

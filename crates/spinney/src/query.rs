@@ -6,9 +6,10 @@ use spinney_core::node::NodeKind;
 use spinney_core::value::ValueBuilder;
 use spinney_core::{Error, Result, Value, Visitor, path};
 use spinney_query::Deadline;
-pub use spinney_query::{Access, Budget, Explained, Location, Matches, Node, Query, Step, Stored};
+pub use spinney_query::{Access, Budget, Explained, Location, Matches, Node, Query, Step};
 
 use crate::Snapshot;
+use crate::layers::Reached;
 
 /// The most that one query may take; without a word there is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,8 +73,8 @@ impl Snapshot {
         path: &str,
         query: &Query,
         limits: QueryLimits,
-    ) -> Result<Found<Stored<'_>>> {
-        Ok(Found::new(query, self.stored(path)?, limits))
+    ) -> Result<Found<Reached<'_>>> {
+        Ok(Found::new(query, self.root(path)?, limits))
     }
 
     /// How a query would read what is at a path, a line for each segment.
@@ -81,17 +82,14 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::query`].
     pub fn explain_query(&self, path: &str, query: &Query) -> Result<Vec<Explained>> {
-        query.explain(&self.stored(path)?)
+        query.explain(&self.root(path)?)
     }
 
     /// The node at a path, to be read.
-    fn stored(&self, path: &str) -> Result<Stored<'_>> {
-        match self.node(path)? {
-            Some((view, slot)) => Stored::new(view, slot),
-            None => {
-                Err(Error::not_found(format!("query {}: there is no node", path::Display(path))))
-            }
-        }
+    fn root(&self, path: &str) -> Result<Reached<'_>> {
+        let no_node =
+            || Error::not_found(format!("query {}: there is no node", path::Display(path)));
+        self.node(path)?.ok_or_else(no_node)
     }
 }
 

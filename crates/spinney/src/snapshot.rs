@@ -8,21 +8,32 @@ use spinney_core::check::{Report, check_snapshot};
 use spinney_core::difference::Side;
 use spinney_core::history::{History, Logged};
 use spinney_core::limits::KEY_LEN_MAX;
-use spinney_core::node::{self, Node, NodeKind};
+use spinney_core::node::{Node as Encoded, NodeKind};
 use spinney_core::path;
+use spinney_core::read::{Children, Node, Stored};
 use spinney_core::record::Head;
 use spinney_core::value::ValueBuilder;
-use spinney_core::view::{Cursor, Passed, Slot, View, Waypoint};
-use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
+use spinney_core::view::{Passed, Slot, View, Waypoint};
+use spinney_core::{Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
 
-use crate::forest::{Reading, refusal};
+use crate::forest::{self, NoState, Reading};
+use crate::layers::{self, Layers, Reached};
 
 /// One consistent state of a store; it stays as it is while others write.
 pub struct Snapshot {
     snapshot: Box<dyn backend::Snapshot>,
     origin: Arc<Origin>,
-    /// The states of the trees, where they are kept apart.
-    trees: Option<Box<Reading>>,
+    made_of: MadeOf,
+}
+
+/// What a snapshot is made of.
+enum MadeOf {
+    /// One state of a backend.
+    State,
+    /// The states of trees that are kept apart.
+    Trees(Box<Reading>),
+    /// Layers read as one.
+    Layers(Box<Layers>),
 }
 
 /// What the snapshots of a store have in common.
@@ -93,37 +104,65 @@ pub struct Member {
 impl Snapshot {
     /// A snapshot over a backend's.
     pub fn new(snapshot: Box<dyn backend::Snapshot>, origin: Arc<Origin>) -> Snapshot {
-        Snapshot { snapshot, origin, trees: None }
+        Snapshot { snapshot, origin, made_of: MadeOf::State }
     }
 
     /// A snapshot of trees that are kept apart.
     pub(crate) fn of_trees(trees: Reading, origin: Arc<Origin>) -> Snapshot {
-        Snapshot { snapshot: Reading::no_state(), origin, trees: Some(Box::new(trees)) }
+        let snapshot = NoState::because(forest::refusal);
+        Snapshot { snapshot, origin, made_of: MadeOf::Trees(Box::new(trees)) }
     }
 
-    /// The node at a path, with the state that it is in; `None` when there is none.
+    /// A snapshot of layers read as one.
+    pub(crate) fn of_layers(layers: Layers) -> Snapshot {
+        let origin = Origin { key_len_max: 0, base_path: Path::root(), recent: Recent::default() };
+        let snapshot = NoState::because(layers::refusal);
+        Snapshot { snapshot, origin: Arc::new(origin), made_of: MadeOf::Layers(Box::new(layers)) }
+    }
+
+    /// The node at a path; `None` when there is none.
     ///
     /// # Errors
     /// As [`Snapshot::get`]; `Unsupported` for the root where trees are kept apart.
-    pub(crate) fn node(&self, path: &str) -> Result<Option<(View<'_>, Slot<'_>)>> {
+    pub fn node(&self, path: &str) -> Result<Option<Reached<'_>>> {
         if self.apart(path).is_some() {
-            return Err(refusal());
+            return Err(forest::refusal());
+        }
+        self.reach(path)
+    }
+
+    /// As [`Snapshot::node`]; for the root where trees are kept apart, one that has the right members.
+    fn reach(&self, path: &str) -> Result<Option<Reached<'_>>> {
+        if let MadeOf::Layers(layers) = &self.made_of {
+            return layers.node(path);
         }
         let Some(this) = self.holder(path)? else { return Ok(None) };
-        Ok(this.resolve(path)?.map(|slot| (this.view(), slot)))
+        let slot = this.resolve(path)?;
+        slot.map(|slot| Stored::new(this.view(), slot).map(Reached::Stored)).transpose()
+    }
+
+    /// The layers, when it is made of some.
+    pub(crate) fn layers(&self) -> Option<&Layers> {
+        match &self.made_of {
+            MadeOf::Layers(layers) => Some(layers),
+            _ => None,
+        }
     }
 
     /// What answers for a path; `None` when trees are kept apart and there is none of that name.
     fn holder(&self, path: &str) -> Result<Option<&Snapshot>> {
-        match &self.trees {
-            None => Ok(Some(self)),
-            Some(trees) => trees.holder(path),
+        match &self.made_of {
+            MadeOf::Trees(trees) => trees.holder(path),
+            _ => Ok(Some(self)),
         }
     }
 
     /// The trees, when they are kept apart and a path names their root.
     pub(crate) fn apart(&self, path: &str) -> Option<&Reading> {
-        self.trees.as_deref().filter(|_| path.is_empty())
+        match &self.made_of {
+            MadeOf::Trees(trees) if path.is_empty() => Some(trees),
+            _ => None,
+        }
     }
 
     /// The node at a path; `None` when there is none.
@@ -145,7 +184,10 @@ impl Snapshot {
     /// # Errors
     /// Those of the backend.
     pub fn revision(&self) -> Result<Revision> {
-        Ok(Head::load(&*self.snapshot, 0)?.map_or(0, |head| head.revision))
+        match &self.made_of {
+            MadeOf::Layers(layers) => layers.revision(),
+            _ => Ok(Head::load(&*self.snapshot, 0)?.map_or(0, |head| head.revision)),
+        }
     }
 
     /// The commits that led to this state, from the newest to the oldest that is kept.
@@ -208,10 +250,13 @@ impl Snapshot {
             trees.visit(&mut builder)?;
             return Ok(builder.finish());
         }
+        if self.layers().is_some() {
+            return Ok(self.visit(path, &mut builder)?.then(|| builder.finish()).flatten());
+        }
         let Some(this) = self.holder(path)? else { return Ok(None) };
         let Some(slot) = this.resolve(path)? else { return Ok(None) };
         match slot.read()?.node {
-            Node::Scalar(scalar) => Ok(Some(scalar_value(scalar))),
+            Encoded::Scalar(scalar) => Ok(Some(scalar_value(scalar))),
             _ => {
                 this.walk(path, &slot, &mut builder)?;
                 Ok(builder.finish())
@@ -237,6 +282,10 @@ impl Snapshot {
         if let Some(trees) = self.apart(path) {
             return trees.visit(visitor).map(|()| true);
         }
+        if self.layers().is_some() {
+            let Some(node) = self.reach(path)? else { return Ok(false) };
+            return node.visit(visitor).map(|()| true).map_err(|error| located(error, path));
+        }
         let Some(this) = self.holder(path)? else { return Ok(false) };
         match this.resolve(path)? {
             None => Ok(false),
@@ -249,7 +298,11 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn side(&self, path: &str) -> Result<Option<Side<'_>>> {
-        self.node(path)?.map(|(view, slot)| Side::stored(view, slot)).transpose()
+        match self.node(path)? {
+            Some(Reached::Stored(node)) => Ok(Some(Side::of(node))),
+            Some(Reached::Merged(_)) => Err(layers::refusal()),
+            None => Ok(None),
+        }
     }
 
     /// The kind of the node at a path; `None` when there is none.
@@ -257,9 +310,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn kind(&self, path: &str) -> Result<Option<NodeKind>> {
-        let Some(this) = self.holder(path)? else { return Ok(None) };
-        let view = this.view();
-        let kind = this.resolve(path)?.map(|slot| kind_of(&view, &slot)).transpose();
+        let kind = self.reach(path)?.map(|node| node.kind()).transpose();
         kind.map_err(|error| located(error, path))
     }
 
@@ -269,14 +320,14 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     ///
     /// # Complexity
-    /// That of the path.
+    /// That of the path; of a map that several layers share, that of its members.
     pub fn count(&self, path: &str) -> Result<Option<u64>> {
-        let Some(this) = self.holder(path)? else { return Ok(None) };
-        let view = this.view();
-        match this.resolve(path)? {
-            None => Ok(None),
-            Some(slot) => view.count(&slot).map_err(|error| located(error, path)),
-        }
+        let Some(node) = self.reach(path)? else { return Ok(None) };
+        let count = node.is_container().and_then(|is_container| match is_container {
+            true => node.count().map(Some),
+            false => Ok(None),
+        });
+        count.map_err(|error| located(error, path))
     }
 
     /// The metadata of a node, in the order of the names; `None` when there is no node.
@@ -284,12 +335,10 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn meta(&self, path: &str) -> Result<Option<Vec<(String, String)>>> {
-        let Some(this) = self.holder(path)? else { return Ok(None) };
-        let Some(slot) = this.resolve(path)? else { return Ok(None) };
-        let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        let entries: Option<Vec<_>> =
-            node::meta_entries(slot.read()?.meta).map(|entry| entry.map(own)).collect();
-        entries.map(Some).ok_or_else(|| Error::corrupted("stored metadata does not read"))
+        let Some(node) = self.reach(path)? else { return Ok(None) };
+        let mut entries = Vec::new();
+        node.meta(&mut |name, value| entries.push((name.to_owned(), value.to_owned())))?;
+        Ok(Some(entries))
     }
 
     /// Members of the container at a path, in order, from a key or position on; `None` when there
@@ -325,26 +374,23 @@ impl Snapshot {
         limit: Option<u64>,
         found: &mut dyn FnMut(Member) -> Result<()>,
     ) -> Result<bool> {
-        let Some(this) = self.holder(path)? else { return Ok(false) };
-        let view = this.view();
-        let Some(slot) = this.resolve(path)? else { return Ok(false) };
-        let from = cursor_from(&view, &slot, from)
+        let Some(node) = self.reach(path)? else { return Ok(false) };
+        let from = children_from(&node, from)
             .map_err(|error| error.at(format_args!("list {}", path::Display(path))))?;
-        let Some((mut cursor, mut position)) = from else {
+        let Some((mut children, mut position)) = from else {
             return Err(Error::invalid_input(format!(
                 "list {}: it is a {}, not a map or list",
                 path::Display(path),
-                kind_of(&view, &slot)?.name()
+                node.kind()?.name()
             )));
         };
+        let mut child = node.clone();
         let mut buffer = Vec::new();
         let mut left = limit.unwrap_or(u64::MAX);
-        while left > 0 && cursor.advance().map_err(|error| located(error, path))? {
-            let segment = match cursor.container() {
-                Container::Map => cursor.key(&mut buffer)?.to_string(),
-                Container::List => position.to_string(),
-            };
-            found(Member { segment, kind: kind_of(&view, &cursor.slot()?)? })?;
+        while left > 0 && children.next(&mut child).map_err(|error| located(error, path))? {
+            let key = children.key(&mut buffer)?;
+            let segment = key.map_or_else(|| position.to_string(), |key| key.to_string());
+            found(Member { segment, kind: child.kind()? })?;
             position += 1;
             left -= 1;
         }
@@ -356,9 +402,10 @@ impl Snapshot {
     /// # Errors
     /// Only when the backend cannot be read at all.
     pub fn check(&self) -> Result<Report> {
-        match &self.trees {
-            None => check_snapshot(self.view()),
-            Some(trees) => trees.check(),
+        match &self.made_of {
+            MadeOf::State => check_snapshot(self.view()),
+            MadeOf::Trees(trees) => trees.check(),
+            MadeOf::Layers(_) => Err(layers::refusal()),
         }
     }
 }
@@ -371,13 +418,11 @@ fn located(error: Error, path: &str) -> Error {
     }
 }
 
-fn cursor_from<'s>(
-    view: &View<'s>,
-    slot: &Slot<'s>,
-    from: Option<&str>,
-) -> Result<Option<(Cursor<'s>, u64)>> {
+/// The children of a node from a key or position on, and the position that this is in a list; `None`
+/// when it is a scalar.
+fn children_from<N: Node>(node: &N, from: Option<&str>) -> Result<Option<(N::Children, u64)>> {
     let Some(from) = from else {
-        return Ok(view.cursor(slot)?.map(|cursor| (cursor, 0)));
+        return Ok(node.children()?.map(|children| (children, 0)));
     };
     if from.len() > KEY_LEN_MAX {
         return Err(Error::limit_exceeded(format!(
@@ -385,31 +430,19 @@ fn cursor_from<'s>(
             from.len()
         )));
     }
-    let mut key = Vec::new();
-    Key::new(from).encode(&mut key);
-    if let Some(cursor) = view.cursor_from_key(slot, &key)? {
-        return Ok(Some((cursor, 0)));
+    if let Some(children) = node.members_from(&Key::new(from).encoded())? {
+        return Ok(Some((children, 0)));
     }
     let position = path::position(from);
-    match view.cursor_from_position(slot, position.unwrap_or(0))? {
+    match node.elements(position.unwrap_or(0))? {
         None => Ok(None),
-        Some(cursor) => match position {
-            Some(position) => Ok(Some((cursor, position))),
+        Some(children) => match position {
+            Some(position) => Ok(Some((children, position))),
             None => Err(Error::invalid_input(format!(
                 "`{from}` is no position of a list; write a number"
             ))),
         },
     }
-}
-
-fn kind_of(view: &View<'_>, slot: &Slot<'_>) -> Result<NodeKind> {
-    if let Some(kind) = slot.read()?.node.kind() {
-        return Ok(kind);
-    }
-    let mut root = slot.clone();
-    view.follow(&mut root)?;
-    let kind = root.read()?.node.kind();
-    kind.ok_or_else(|| Error::corrupted("a tree's root refers to a tree"))
 }
 
 fn scalar_value(scalar: Scalar<'_>) -> Value {

@@ -456,6 +456,11 @@ impl Store {
         &self.shared
     }
 
+    /// Whether both are handles of one store.
+    pub(crate) fn is_same(&self, other: &Store) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Whether anybody but the store that this tree belongs to has it.
     pub(crate) fn is_used(&self) -> bool {
         Arc::strong_count(&self.shared) > 1

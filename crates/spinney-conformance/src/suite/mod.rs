@@ -11,6 +11,7 @@ mod commits;
 mod containers;
 mod history;
 mod imports;
+mod layers;
 mod limits;
 mod lists;
 mod maps;
@@ -71,6 +72,7 @@ pub fn tree_groups(factory: Factory<'_>, is_chosen: impl Fn(&str) -> bool) {
         ("history", history::CASES),
         ("imports", imports::CASES),
         ("subscribers", subscribers::CASES),
+        ("layers", layers::CASES),
         ("bulk", bulk::CASES),
     ];
     let mut failed: Vec<&str> = Vec::new();

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::key::EncodedKey;
 use crate::members;
 use crate::node;
+use crate::read::Stored;
 use crate::reclaim::references;
 use crate::value::{Value, ValueBuilder};
 use crate::view::{Cursor, Slot, View};
@@ -43,6 +44,12 @@ impl<'a> Side<'a> {
     pub fn stored(view: View<'a>, mut slot: Slot<'a>) -> Result<Side<'a>> {
         view.follow(&mut slot)?;
         Ok(Side::Stored(StoredSide { view, slot }))
+    }
+
+    /// A node of a store that was reached.
+    pub fn of(node: Stored<'a>) -> Side<'a> {
+        let (view, slot) = node.into_parts();
+        Side::Stored(StoredSide { view, slot })
     }
 
     /// Drives a visitor over the node and all below it.

@@ -1,8 +1,12 @@
 //! What is needed to read a tree, wherever it is stored: pages, memory, several trees seen as one.
 
+pub mod marks;
+mod merged;
 mod stored;
 mod value;
 
+pub use marks::Marks;
+pub use merged::{Merged, MergedChildren};
 pub use stored::{Stored, StoredChildren};
 pub use value::ValueChildren;
 
@@ -79,6 +83,8 @@ pub trait Node: Clone {
     /// All children; those of a map in the order of their keys in the model. `None` when it is no
     /// container.
     fn children(&self) -> Result<Option<Self::Children>>;
+    /// The members from a key on, or from where it would be; `None` when it is no map.
+    fn members_from(&self, key: &EncodedKey) -> Result<Option<Self::Children>>;
     /// The elements from a position on; `None` when it is no list.
     fn elements(&self, from: u64) -> Result<Option<Self::Children>>;
     /// Whether it is a map or a list.
@@ -87,7 +93,7 @@ pub trait Node: Clone {
         Ok(matches!(self.kind()?, NodeKind::Map | NodeKind::List))
     }
     /// Drives a visitor over it and all below it.
-    fn visit(&self, visitor: &mut dyn Visitor) -> Result<()>;
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()>;
     /// Its metadata, name and value, in the order of the names.
     fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()>;
 }

@@ -1,7 +1,7 @@
 //! Nodes of a store, read where they lie in pages.
 
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{EncodedKey, Key};
 use crate::node::{self, LongForm, Node as Encoded, NodeKind};
 use crate::view::{Cursor, Slot, View};
 use crate::visit::{Container, Scalar, Visitor};
@@ -24,6 +24,11 @@ impl<'s> Stored<'s> {
     pub fn new(view: View<'s>, mut slot: Slot<'s>) -> Result<Stored<'s>> {
         view.follow(&mut slot)?;
         Ok(Stored { view, slot })
+    }
+
+    /// The state and the place in it.
+    pub fn into_parts(self) -> (View<'s>, Slot<'s>) {
+        (self.view, self.slot)
     }
 
     #[inline]
@@ -86,11 +91,15 @@ impl<'s> Node for Stored<'s> {
         Ok(self.children_of(self.view.cursor(&self.slot)?))
     }
 
+    fn members_from(&self, key: &EncodedKey) -> Result<Option<StoredChildren<'s>>> {
+        Ok(self.children_of(self.view.cursor_from_key(&self.slot, key)?))
+    }
+
     fn elements(&self, from: u64) -> Result<Option<StoredChildren<'s>>> {
         Ok(self.children_of(self.view.cursor_from_position(&self.slot, from)?))
     }
 
-    fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
         self.view.walk(&self.slot, visitor)
     }
 

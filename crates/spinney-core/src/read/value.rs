@@ -60,6 +60,13 @@ impl<'v> Node for &'v Value {
         }
     }
 
+    fn members_from(&self, key: &EncodedKey) -> Result<Option<ValueChildren<'v>>> {
+        Ok(match self {
+            Value::Map(map) => Some(ValueChildren::Map(map.entries_from(key), None)),
+            _ => None,
+        })
+    }
+
     fn elements(&self, from: u64) -> Result<Option<ValueChildren<'v>>> {
         Ok(match self {
             Value::List(list) => {
@@ -70,7 +77,7 @@ impl<'v> Node for &'v Value {
         })
     }
 
-    fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
         Value::visit(self, visitor)
     }
 

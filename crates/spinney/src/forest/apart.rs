@@ -52,19 +52,28 @@ impl Backend for Apart {
     }
 }
 
-/// No state, either.
-pub(super) struct NoState;
+/// What stands for one state of the backend where there is none, and why.
+pub(crate) struct NoState {
+    refusal: fn() -> Error,
+}
+
+impl NoState {
+    /// One that refuses everything.
+    pub fn because(refusal: fn() -> Error) -> Box<dyn backend::Snapshot> {
+        Box::new(NoState { refusal })
+    }
+}
 
 impl backend::Snapshot for NoState {
     fn revision(&self) -> Result<Revision> {
-        Err(refusal())
+        Err((self.refusal)())
     }
 
     fn get(&self, _key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
-        Err(refusal())
+        Err((self.refusal)())
     }
 
     fn range<'s>(&'s self, _bounds: Bounds<'_>, _direction: Direction) -> Result<Records<'s>> {
-        Err(refusal())
+        Err((self.refusal)())
     }
 }

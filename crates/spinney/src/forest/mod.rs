@@ -15,7 +15,7 @@ use spinney_core::{Error, Memory, Path, Result, path};
 
 use crate::store::{OpenOptions, Store};
 
-pub(crate) use apart::{Apart, refusal};
+pub(crate) use apart::{Apart, NoState, refusal};
 pub(crate) use reading::Reading;
 
 /// Trees that stay open when nobody uses them.

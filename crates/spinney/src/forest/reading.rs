@@ -8,7 +8,6 @@ use spinney_core::node::NodeKind;
 use spinney_core::{Container, Key, Memory, Path, Result, Value, Visitor, path};
 
 use super::Forest;
-use super::apart::NoState;
 use crate::snapshot::{Member, Snapshot};
 use crate::store::OpenOptions;
 
@@ -121,11 +120,6 @@ impl Reading {
             sum.logged += report.logged;
         }
         Ok(sum)
-    }
-
-    /// What stands for one state of everything, which there is not.
-    pub fn no_state() -> Box<dyn spinney_core::backend::Snapshot> {
-        Box::new(NoState)
     }
 }
 

@@ -1,0 +1,183 @@
+//! Stacks that a store knows by name: which layers they have, and where these are.
+
+use std::fmt;
+use std::str::FromStr;
+
+use spinney_core::value::List;
+use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
+
+use super::{Layer, Stack};
+use crate::store::{Committed, OpenOptions, Store};
+
+/// The tree that holds the stacks of a store, each under its name: a list of layers, the highest
+/// first, each with `name`, `path` and, in another store, `store`.
+pub const TREE: &str = "/.stacks";
+
+/// Where a layer is, as people write it: `NAME=PATH`, or `NAME=URL#PATH` in another store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerSpec {
+    /// What the layer is called.
+    pub name: String,
+    /// The URL of the store that it is in; without one, the store that knows the stack.
+    pub store: Option<String>,
+    /// Where it is in its store.
+    pub path: Path,
+}
+
+impl FromStr for LayerSpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<LayerSpec> {
+        let Some((name, place)) = text.split_once('=') else {
+            return Err(Error::invalid_input(format!(
+                "`{text}` is no layer; write `NAME=PATH`, such as `user=/user`, or `NAME=URL#PATH`, such as \
+                 `dir=json:app.json#`"
+            )));
+        };
+        let (store, path) = match place.split_once('#') {
+            Some((url, path)) => (Some(url.to_owned()), path),
+            None => (None, place),
+        };
+        let path = Path::parse(path).map_err(|error| error.at(format_args!("layer `{text}`")))?;
+        Ok(LayerSpec { name: name.to_owned(), store, path })
+    }
+}
+
+impl fmt::Display for LayerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.store {
+            None => write!(f, "{}={}", self.name, &*self.path),
+            Some(url) => write!(f, "{}={url}#{}", self.name, &*self.path),
+        }
+    }
+}
+
+impl LayerSpec {
+    fn to_value(&self) -> Value {
+        let mut layer = Map::new();
+        layer.insert("name", &*self.name);
+        layer.insert("path", &*self.path);
+        if let Some(url) = &self.store {
+            layer.insert("store", &**url);
+        }
+        Value::Map(layer)
+    }
+
+    fn of_value(value: &Value) -> Option<LayerSpec> {
+        let text = |name: &str| value.pointer(name).and_then(Value::as_str);
+        let store = text("/store").map(str::to_owned);
+        let path = Path::parse(text("/path")?).ok()?;
+        Some(LayerSpec { name: text("/name")?.to_owned(), store, path })
+    }
+
+    /// The layer, in the store that knows the stack or in its own, which is opened.
+    fn open(&self, home: &Store, options: &OpenOptions) -> Result<Layer> {
+        let Some(url) = &self.store else { return Layer::new(&*self.name, home, &self.path) };
+        match options.open(url) {
+            Ok(store) => Layer::new(&*self.name, &store, &self.path),
+            // Where nothing may be made, what is not there has nothing.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut layer = Layer::new(&*self.name, &crate::open("memory:")?, &self.path)?;
+                layer.read_only = Some(error.to_string());
+                Ok(layer)
+            }
+            Err(error) => Err(error.at(format_args!("layer `{self}`"))),
+        }
+    }
+}
+
+impl Store {
+    /// Keeps a stack under a name, in place of one that has it.
+    ///
+    /// # Errors
+    /// As [`Stack::new`]; `Unsupported` in a `json:` file, which is one tree; those of [`Store::write`].
+    pub fn set_stack(&self, name: &str, layers: &[LayerSpec]) -> Result<Committed<()>> {
+        self.check_keeps_stacks()?;
+        // Stores that layers are in need not be there yet.
+        let options = OpenOptions::new().create(false).read_only(true);
+        let open = |spec: &LayerSpec| spec.open(self, &options);
+        let place = stack_path(name)?;
+        layers.iter().map(open).collect::<Result<Vec<_>>>().and_then(Stack::new)?;
+        let value: List = layers.iter().map(LayerSpec::to_value).collect();
+        self.write(|transaction| transaction.set(&place, &Value::List(value.clone())))
+    }
+
+    /// Forgets a stack; its layers stay as they are.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none of the name; those of [`Store::write`].
+    pub fn remove_stack(&self, name: &str) -> Result<Committed<()>> {
+        self.check_keeps_stacks()?;
+        let place = stack_path(name)?;
+        self.write(|transaction| match transaction.remove(&place)? {
+            true => Ok(()),
+            false => Err(no_stack(name)),
+        })
+    }
+
+    /// The stacks, by name, each with its layers, the highest first.
+    ///
+    /// # Errors
+    /// `Corrupted` when one does not read; those of [`Store::read`].
+    pub fn stacks(&self) -> Result<Vec<(String, Vec<LayerSpec>)>> {
+        if !self.base_path().is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(Value::Map(stacks)) = self.read()?.get(TREE)? else { return Ok(Vec::new()) };
+        stacks.iter().map(|(name, value)| Ok((name.to_string(), specs(&name, value)?))).collect()
+    }
+
+    /// The stack of a name. Layers in stores that do not exist are empty and cannot be written.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; those of opening the stores of its layers.
+    pub fn stack(&self, name: &str) -> Result<Stack> {
+        self.stack_with(name, &OpenOptions::new().create(false))
+    }
+
+    /// As [`Store::stack`], with options for the stores of layers that are not in this one.
+    ///
+    /// # Errors
+    /// As [`Store::stack`].
+    pub fn stack_with(&self, name: &str, options: &OpenOptions) -> Result<Stack> {
+        self.check_keeps_stacks()?;
+        let value = self.read()?.get(&stack_path(name)?)?.ok_or_else(|| no_stack(name))?;
+        let layers: Result<_> =
+            specs(name, &value)?.iter().map(|spec| spec.open(self, options)).collect();
+        Stack::new(layers?).map_err(|error| error.at(format_args!("stack `{name}`")))
+    }
+
+    fn check_keeps_stacks(&self) -> Result<()> {
+        match self.base_path() {
+            "" => Ok(()),
+            _ => Err(Error::unsupported(
+                "a `json:` file is one tree and knows no stacks; keep the stack in an `lmdb:` store, with the \
+                 file as a layer: `NAME=json:FILE#`",
+            )),
+        }
+    }
+}
+
+fn stack_path(name: &str) -> Result<Path> {
+    if name.is_empty() || name.contains(char::is_control) {
+        return Err(Error::invalid_input(format!(
+            "{name:?} is no name of a stack; write a word, such as `settings`"
+        )));
+    }
+    Ok(Path::parse(TREE)?.child(name))
+}
+
+fn specs(name: &str, value: &Value) -> Result<Vec<LayerSpec>> {
+    let list = match value {
+        Value::List(list) => list.iter().map(LayerSpec::of_value).collect(),
+        _ => None,
+    };
+    list.ok_or_else(|| {
+        let place = format!("{TREE}{}", &*Path::root().child(name));
+        Error::corrupted(format!("{} is no list of layers", path::Display(&place)))
+    })
+}
+
+fn no_stack(name: &str) -> Error {
+    Error::not_found(format!("there is no stack `{name}`; make one with `stack set`"))
+}

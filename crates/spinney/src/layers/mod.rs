@@ -1,0 +1,262 @@
+//! Layers: trees read as one, the highest first, each value with the layer that it comes from.
+//!
+//! A [`Stack`] is read through a [`Snapshot`] like any other state, and written one layer at a time
+//! ([`Stack::write`]). What a layer says of its nodes beyond their values (deleted here, replaces,
+//! locked) is in their metadata: [`spinney_core::read::marks`]. `datastores` and Elektra's namespaces
+//! are stacks with known names.
+
+mod kept;
+mod reached;
+mod reading;
+mod writing;
+
+use spinney_core::backend::Revision;
+use spinney_core::read::Merged;
+use spinney_core::{Error, ErrorKind, Path, Result, path};
+
+use crate::Transaction;
+use crate::snapshot::Snapshot;
+use crate::store::{Committed, Durability, Store};
+
+pub use kept::{LayerSpec, TREE};
+pub use reached::{Reached, ReachedChildren};
+pub(crate) use reading::Layers;
+pub use reading::Sourced;
+pub use writing::LayerEdit;
+
+/// One of the trees that are read as one.
+#[derive(Clone)]
+pub struct Layer {
+    name: String,
+    store: Store,
+    path: Path,
+    at: Option<Revision>,
+    /// Why it cannot be written.
+    read_only: Option<String>,
+}
+
+impl Layer {
+    /// A layer of a name, which is what is at a path of a store; nothing need be there.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an empty name or one with a control character, and for a malformed path.
+    pub fn new(name: impl Into<String>, store: &Store, path: &str) -> Result<Layer> {
+        let name = name.into();
+        if name.is_empty() || name.contains(char::is_control) {
+            return Err(Error::invalid_input(format!(
+                "{name:?} is no name of a layer; write a word, such as `user`"
+            )));
+        }
+        let path = Path::parse(path)?;
+        Ok(Layer { name, store: store.clone(), path, at: None, read_only: None })
+    }
+
+    /// As it was at a revision, and not to be written.
+    #[must_use]
+    pub fn at(mut self, revision: Revision) -> Layer {
+        self.at = Some(revision);
+        self.read_only = Some(format!("it is a state of the past, at revision {revision}"));
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it is in its store.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether one state serves both.
+    fn is_same_state(&self, other: &Layer) -> bool {
+        self.store.is_same(&other.store) && self.at == other.at
+    }
+
+    fn state(&self) -> Result<Snapshot> {
+        match self.at {
+            None => self.store.read(),
+            Some(revision) => self.store.holding(&self.path)?.at(revision),
+        }
+    }
+}
+
+/// Layers that are read as one, the highest first.
+#[derive(Clone)]
+pub struct Stack {
+    layers: Vec<Layer>,
+}
+
+impl Stack {
+    /// A stack of layers, the highest first.
+    ///
+    /// ```
+    /// use spinney::layers::{Layer, Stack};
+    ///
+    /// let store = spinney::open("memory:")?;
+    /// let stack = Stack::new(vec![
+    ///     Layer::new("user", &store, "/user")?,
+    ///     Layer::new("system", &store, "/system")?,
+    /// ])?;
+    /// stack.write("system", |layer| layer.set("/editor/tab", &4.into()))?;
+    /// stack.write("user", |layer| layer.set("/editor/font", &"serif".into()))?;
+    /// let state = stack.read()?;
+    /// assert_eq!(state.get("/editor/tab")?, Some(4.into()));
+    /// assert_eq!(state.sources("/editor/font")?, Some(vec!["user"]));
+    /// # Ok::<(), spinney::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` when there is none, two have one name, or one lies within another.
+    pub fn new(layers: Vec<Layer>) -> Result<Stack> {
+        if layers.is_empty() {
+            return Err(Error::invalid_input("a stack needs a layer; write `NAME=PATH`"));
+        }
+        for (at, layer) in layers.iter().enumerate() {
+            for above in &layers[..at] {
+                if above.name == layer.name {
+                    return Err(Error::invalid_input(format!(
+                        "two layers have the name `{}`; give each its own",
+                        layer.name
+                    )));
+                }
+                if above.is_same_state(layer) && overlaps(&above.path, &layer.path) {
+                    return Err(Error::invalid_input(format!(
+                        "the layers `{}` and `{}` overlap: {} and {}; give each a tree of its own",
+                        above.name,
+                        layer.name,
+                        path::Display(&above.path),
+                        path::Display(&layer.path)
+                    )));
+                }
+            }
+        }
+        Ok(Stack { layers })
+    }
+
+    /// The layers, the highest first.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// The newest state: one of each store that the layers are in.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read(&self) -> Result<Snapshot> {
+        Ok(Snapshot::of_layers(Layers::read(&self.layers)?))
+    }
+
+    /// Changes one layer, as [`Store::write`] changes a store.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no layer of the name; `ReadOnly` for one at an older revision; those of
+    /// [`LayerEdit`] and [`Store::write`].
+    pub fn write<T>(
+        &self,
+        layer: &str,
+        edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        let at = self.writable(layer)?;
+        let store = self.layers[at].store.clone();
+        self.write_at(at, edit, |edit| store.write(edit))
+    }
+
+    /// As [`Stack::write`], with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`Stack::write`].
+    pub fn write_with<T>(
+        &self,
+        durability: Durability,
+        layer: &str,
+        edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        let at = self.writable(layer)?;
+        let store = self.layers[at].store.clone();
+        self.write_at(at, edit, |edit| store.write_with(durability, edit))
+    }
+
+    fn write_at<T>(
+        &self,
+        at: usize,
+        mut edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+        write: impl FnOnce(&mut dyn FnMut(&mut Transaction<'_>) -> Result<T>) -> Result<Committed<T>>,
+    ) -> Result<Committed<T>> {
+        write(&mut |transaction| edit(&mut LayerEdit::new(&self.layers, at, transaction)?))
+    }
+
+    /// A view of a transaction as an edit of one layer, for changes of several layers in one commit.
+    ///
+    /// # Errors
+    /// As [`Stack::write`].
+    pub fn edit<'e, 't>(
+        &'e self,
+        layer: &str,
+        transaction: &'e mut Transaction<'t>,
+    ) -> Result<LayerEdit<'e, 't>> {
+        LayerEdit::new(&self.layers, self.writable(layer)?, transaction)
+    }
+
+    /// The number of a layer that can be written.
+    fn writable(&self, name: &str) -> Result<usize> {
+        let Some(at) = self.layers.iter().position(|layer| layer.name == name) else {
+            let names: Vec<_> = self.layers.iter().map(|layer| &*layer.name).collect();
+            return Err(Error::not_found(format!(
+                "there is no layer `{name}`; there are {}",
+                names.join(", ")
+            )));
+        };
+        match &self.layers[at].read_only {
+            None => Ok(at),
+            Some(reason) => Err(Error::new(
+                ErrorKind::ReadOnly,
+                format!("the layer `{name}` cannot be written: {reason}"),
+            )),
+        }
+    }
+}
+
+impl Snapshot {
+    /// The layers that the node at a path comes from, the highest first: one, or those whose maps are
+    /// merged. `None` when there is no node; none of a snapshot that is not one of a stack.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn sources(&self, path: &str) -> Result<Option<Vec<&str>>> {
+        match self.layers() {
+            Some(layers) => layers.sources(path),
+            None => Ok(self.kind(path)?.map(|_| Vec::new())),
+        }
+    }
+
+    /// Tells for each value at a path and below which layer it comes from, in order: scalars, lists and
+    /// empty maps. False when there is no node.
+    ///
+    /// # Errors
+    /// `Unsupported` when it is not a snapshot of a stack; as [`Snapshot::get`], and those of `found`.
+    pub fn each_source(
+        &self,
+        path: &str,
+        found: &mut dyn FnMut(Sourced<'_>, &Merged<Reached<'_>>) -> Result<()>,
+    ) -> Result<bool> {
+        match self.layers() {
+            Some(layers) => layers.each_source(path, found),
+            None => Err(Error::unsupported("only values of a stack come from layers")),
+        }
+    }
+}
+
+/// Whether one path is the other one, or leads into it.
+fn overlaps(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Why there are no pages of a stack.
+pub(crate) fn refusal() -> Error {
+    Error::unsupported(
+        "layers read as one have no pages of their own; do this with the store of one layer",
+    )
+}

@@ -1,0 +1,417 @@
+//! Edits of one layer: what is below it in the stack decides which marks an edit leaves.
+
+use spinney_core::read::Marks;
+use spinney_core::read::marks::{self, decide};
+use spinney_core::{Container, Error, ErrorKind, Key, Result, Scalar, Value, Visitor, path};
+
+use super::Layer;
+use crate::Transaction;
+use crate::snapshot::Snapshot;
+use crate::transaction::Existing;
+
+/// A transaction as an edit of one layer of a stack. Paths are those of the stack.
+pub struct LayerEdit<'e, 't> {
+    layers: &'e [Layer],
+    /// The layer that is edited.
+    at: usize,
+    transaction: &'e mut Transaction<'t>,
+    /// States of the lower layers that are not in the transaction's store.
+    others: Vec<Option<Snapshot>>,
+}
+
+/// A node of one layer on the way to a path.
+#[derive(Clone, Copy)]
+struct Seen {
+    layer: usize,
+    container: Option<Container>,
+    marks: Marks,
+}
+
+impl Seen {
+    fn is_map(&self) -> bool {
+        self.container == Some(Container::Map) && !self.marks.has(Marks::DELETED)
+    }
+}
+
+/// What was found at a path and on the way.
+struct Place {
+    /// The node that the layer itself has there.
+    own: Option<Seen>,
+    /// The layer that decides there; `None` when there is nothing.
+    decides: Option<usize>,
+    /// Whether lower layers would show through if the layer had nothing there.
+    shows_through: bool,
+    /// A lower layer with locks at the path or below.
+    locked_below: Option<usize>,
+    /// How many bytes of the path lead to a list of a lower layer, and of which.
+    list_below: Option<(usize, usize)>,
+    /// How many bytes of the path lead to a deletion of this layer.
+    deletion: Option<usize>,
+}
+
+impl<'e, 't> LayerEdit<'e, 't> {
+    pub(super) fn new(
+        layers: &'e [Layer],
+        at: usize,
+        transaction: &'e mut Transaction<'t>,
+    ) -> Result<LayerEdit<'e, 't>> {
+        let other = |layer: &Layer| match layer.is_same_state(&layers[at]) {
+            true => Ok(None),
+            false => layer.state().map(Some),
+        };
+        let others: Result<_> = layers[at..].iter().map(other).collect();
+        Ok(LayerEdit { layers, at, transaction, others: others? })
+    }
+
+    /// The transaction.
+    pub fn transaction(&mut self) -> &mut Transaction<'t> {
+        self.transaction
+    }
+
+    /// Sets the node at a path in this layer. What lower layers have there does not show through any
+    /// more; missing maps on the way are made and merged with theirs.
+    ///
+    /// # Errors
+    /// `Denied` when a lower layer has locked the path, something above or, if it would be hidden,
+    /// below it; `InvalidInput` when the path leads through a scalar; those of [`Transaction::set`].
+    pub fn set(&mut self, path: &str, value: &Value) -> Result<()> {
+        self.try_set(path, value).map_err(|error| self.placed(error, "set", path))
+    }
+
+    fn try_set(&mut self, path: &str, value: &Value) -> Result<()> {
+        let place = self.find(path)?;
+        if let Some(layer) = place.locked_below {
+            return Err(self.locked(layer, path, "something below it"));
+        }
+        self.make_way(path, &place)?;
+        let mut own = place.own.map_or(Marks::NONE, |own| own.marks);
+        own = own.without(Marks::DELETED.with(Marks::BELOW).with(Marks::LOCKED_BELOW));
+        let hides = place.shows_through && matches!(value, Value::Map(_));
+        let marks = match hides {
+            true => own.with(Marks::REPLACES),
+            false => own.without(Marks::REPLACES),
+        };
+        self.put(path, value, marks)?;
+        self.forget_locks(path, place.own.filter(|_| !marks.has(Marks::LOCKED)))
+    }
+
+    /// Removes the node at a path from what is read of this layer and those below; returns whether
+    /// there was one. Where a lower layer has one, a mark says that it is deleted.
+    ///
+    /// # Errors
+    /// `Denied` as for [`LayerEdit::set`]; those of [`Transaction::remove`].
+    pub fn remove(&mut self, path: &str) -> Result<bool> {
+        self.try_remove(path).map_err(|error| self.placed(error, "remove", path))
+    }
+
+    fn try_remove(&mut self, path: &str) -> Result<bool> {
+        let place = self.find(path)?;
+        if place.decides.is_none() {
+            return Ok(false);
+        }
+        if let Some(layer) = place.locked_below {
+            return Err(self.locked(layer, path, "something below it"));
+        }
+        if place.shows_through {
+            self.make_way(path, &place)?;
+            self.put(path, &Value::Null, Marks::DELETED)?;
+        } else {
+            self.make_way(path, &place)?;
+            let own = self.own(path);
+            self.transaction.remove(&own)?;
+        }
+        self.forget_locks(path, place.own)?;
+        Ok(true)
+    }
+
+    /// Takes away what this layer says of the node at a path, so that lower layers show through again;
+    /// returns whether it said anything.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::remove`].
+    pub fn reset(&mut self, path: &str) -> Result<bool> {
+        let before = self.seen(self.at, path)?;
+        let own = self.own(path);
+        let removed = self.transaction.remove(&own)?;
+        self.forget_locks(path, before)?;
+        Ok(removed)
+    }
+
+    /// Locks the node that this layer has at a path: higher layers cannot override it, nor anything
+    /// below it.
+    ///
+    /// # Errors
+    /// `NotFound` when this layer has none there.
+    pub fn lock(&mut self, path: &str) -> Result<()> {
+        let Some(seen) = self.seen(self.at, path)? else {
+            let error = Error::not_found(format!(
+                "the layer `{}` has nothing there that could be locked; set it first",
+                self.layers[self.at].name
+            ));
+            return Err(self.placed(error, "lock", path));
+        };
+        self.mark(path, seen.marks.with(Marks::LOCKED))
+    }
+
+    /// Takes away a lock; returns whether there was one.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::set_meta`].
+    pub fn unlock(&mut self, path: &str) -> Result<bool> {
+        match self.seen(self.at, path)? {
+            Some(seen) if seen.marks.has(Marks::LOCKED) => {
+                self.mark(path, seen.marks.without(Marks::LOCKED))?;
+                self.forget_locks(path, Some(seen))?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Goes from the roots of the layers to a path, as reading does.
+    fn find(&self, path: &str) -> Result<Place> {
+        path::check(path)?;
+        let mut place = Place {
+            own: None,
+            decides: None,
+            shows_through: false,
+            locked_below: None,
+            list_below: None,
+            deletion: None,
+        };
+        let mut live: Vec<usize> = (self.at..self.layers.len()).collect();
+        let mut end = 0;
+        loop {
+            let is_last = end == path.len();
+            let mut parts: Vec<Seen> = Vec::with_capacity(live.len());
+            for &layer in &live {
+                parts.extend(self.seen(layer, &path[..end])?);
+            }
+            if let Some(lock) = parts.iter().rev().find(|seen| seen.marks.has(Marks::LOCKED))
+                && lock.layer != self.at
+            {
+                return Err(self.locked(lock.layer, &path[..end], "it"));
+            }
+            let own = parts.iter().find(|seen| seen.layer == self.at).copied();
+            let lower: Vec<Seen> =
+                parts.iter().filter(|seen| seen.layer != self.at).copied().collect();
+            decide(&mut parts, |seen| Ok((seen.is_map(), seen.marks)))?;
+            let decides = parts.first().copied();
+            if is_last {
+                let mut below = lower;
+                decide(&mut below, |seen| Ok((seen.is_map(), seen.marks)))?;
+                place.own = own;
+                place.decides = decides.map(|seen| seen.layer);
+                place.shows_through = !below.is_empty();
+                let locked = below.iter().find(|seen| seen.marks.has(Marks::LOCKED_BELOW));
+                place.locked_below = locked.map(|seen| seen.layer);
+                return Ok(place);
+            }
+            match decides {
+                None => {
+                    // Nothing of lower layers is seen from here on.
+                    if own.is_some() {
+                        place.deletion = Some(end);
+                    }
+                    return Ok(place);
+                }
+                Some(seen) if seen.is_map() => {}
+                Some(seen) if seen.container == Some(Container::List) => {
+                    if seen.layer != self.at {
+                        place.list_below = Some((end, seen.layer));
+                    }
+                    place.own = self.seen(self.at, path)?;
+                    place.decides = self.seen(seen.layer, path)?.map(|seen| seen.layer);
+                    return Ok(place);
+                }
+                Some(seen) => {
+                    return Err(Error::invalid_input(format!(
+                        "{} of the layer `{}` is neither a map nor a list",
+                        path::Display(&path[..end]),
+                        self.layers[seen.layer].name
+                    )));
+                }
+            }
+            live.clear();
+            live.extend(parts.iter().map(|seen| seen.layer));
+            // The edited layer is looked at, whether it has the map yet or not.
+            if live.first() != Some(&self.at) {
+                live.insert(0, self.at);
+            }
+            end += 1 + path[end + 1..].find('/').unwrap_or(path.len() - end - 1);
+        }
+    }
+
+    /// Makes this layer have what leads to a path: a list that is edited becomes its own, and where it
+    /// deleted something there is an empty map again.
+    fn make_way(&mut self, path: &str, place: &Place) -> Result<()> {
+        if let Some((end, layer)) = place.list_below {
+            let list = match &self.others[layer - self.at] {
+                None => {
+                    let path = self.path_in(layer, &path[..end]);
+                    self.transaction.get(&path)?
+                }
+                Some(state) => state.get(&self.path_in(layer, &path[..end]))?,
+            };
+            let list = list.ok_or_else(|| Error::corrupted("a list that was found is missing"))?;
+            self.put(&path[..end], &list, Marks::NONE)?;
+        }
+        if let Some(end) = place.deletion {
+            self.put(&path[..end], &Value::Map(Default::default()), Marks::REPLACES)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a value with marks.
+    fn put(&mut self, path: &str, value: &Value, marks: Marks) -> Result<()> {
+        let own = self.own(path);
+        self.transaction.set_with(&own, Existing::Any, |visitor| {
+            if marks != Marks::NONE {
+                visitor.meta(marks::NAME, &marks.to_string())?;
+            }
+            value.visit(visitor)
+        })?;
+        self.mark_above(path, marks)
+    }
+
+    /// Changes the marks of a node that is there.
+    fn mark(&mut self, path: &str, marks: Marks) -> Result<()> {
+        let own = self.own(path);
+        self.put_marks(&own, marks)?;
+        self.mark_above(path, marks)
+    }
+
+    fn put_marks(&mut self, own: &str, marks: Marks) -> Result<()> {
+        let text = marks.to_string();
+        let value = (marks != Marks::NONE).then_some(&*text);
+        self.transaction.set_meta(own, marks::NAME, value)
+    }
+
+    /// Tells all maps above a node of its marks.
+    fn mark_above(&mut self, path: &str, marks: Marks) -> Result<()> {
+        if marks == Marks::NONE {
+            return Ok(());
+        }
+        let mut wanted = Marks::BELOW;
+        if marks.has(Marks::LOCKED) || marks.has(Marks::LOCKED_BELOW) {
+            wanted = wanted.with(Marks::LOCKED_BELOW);
+        }
+        let mut above = path;
+        while let Some((parent, _)) = path::split_last(above) {
+            above = parent;
+            let marks = self.seen(self.at, above)?.map_or(Marks::NONE, |seen| seen.marks);
+            if marks.has(wanted) {
+                return Ok(());
+            }
+            let own = self.own(above);
+            self.put_marks(&own, marks.with(wanted))?;
+        }
+        Ok(())
+    }
+
+    /// Tells the maps above a node that was locked, or had locks below, when none of them is left.
+    ///
+    /// # Complexity
+    /// That of what the layer has there, up to the first lock.
+    fn forget_locks(&mut self, path: &str, before: Option<Seen>) -> Result<()> {
+        let had_locks =
+            |seen: &Seen| seen.marks.has(Marks::LOCKED) || seen.marks.has(Marks::LOCKED_BELOW);
+        if !before.as_ref().is_some_and(had_locks) {
+            return Ok(());
+        }
+        let mut above = path;
+        while let Some((parent, _)) = path::split_last(above) {
+            above = parent;
+            let Some(seen) = self.seen(self.at, above)? else { continue };
+            let own = self.own(above);
+            let mut search = LockSearch::default();
+            let walked = self.transaction.visit(&own, &mut search);
+            if search.is_found {
+                return Ok(());
+            }
+            walked?;
+            self.put_marks(&own, seen.marks.without(Marks::LOCKED_BELOW))?;
+        }
+        Ok(())
+    }
+
+    /// The node that a layer has at a path; `None` when there is none.
+    fn seen(&self, layer: usize, path: &str) -> Result<Option<Seen>> {
+        let path = self.path_in(layer, path);
+        let (meta, container) = match &self.others[layer - self.at] {
+            None => (self.transaction.meta(&path)?, self.transaction.container(&path)?),
+            Some(state) => (
+                state.meta(&path)?,
+                match state.kind(&path)? {
+                    Some(crate::NodeKind::Map) => Some(Container::Map),
+                    Some(crate::NodeKind::List) => Some(Container::List),
+                    _ => None,
+                },
+            ),
+        };
+        let Some(meta) = meta else { return Ok(None) };
+        let marks = meta.iter().find(|(name, _)| name == marks::NAME);
+        let marks = marks.map_or(Ok(Marks::NONE), |(_, value)| Marks::parse(value))?;
+        Ok(Some(Seen { layer, container, marks }))
+    }
+
+    fn path_in(&self, layer: usize, path: &str) -> String {
+        [&*self.layers[layer].path, path].concat()
+    }
+
+    /// A path of the stack as one of the layer's store.
+    fn own(&self, path: &str) -> String {
+        self.path_in(self.at, path)
+    }
+
+    fn locked(&self, layer: usize, path: &str, what: &str) -> Error {
+        Error::new(
+            ErrorKind::Denied,
+            format!(
+                "{what} is locked in the layer `{}` (at {}), so that no higher layer overrides it",
+                self.layers[layer].name,
+                path::Display(path)
+            ),
+        )
+    }
+
+    fn placed(&self, error: Error, operation: &str, path: &str) -> Error {
+        let layer = &self.layers[self.at].name;
+        error.at(format_args!("{operation} {} in the layer `{layer}`", path::Display(path)))
+    }
+}
+
+/// Looks for a lock below a node, and ends the walk at the first.
+#[derive(Default)]
+struct LockSearch {
+    depth: usize,
+    is_found: bool,
+}
+
+impl Visitor for LockSearch {
+    fn open(&mut self, _: Container) -> Result<()> {
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn key(&mut self, _: Key<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn scalar(&mut self, _: Scalar<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn meta(&mut self, name: &str, value: &str) -> Result<()> {
+        if self.depth > 0 && name == marks::NAME && Marks::parse(value)?.has(Marks::LOCKED) {
+            self.is_found = true;
+            return Err(Error::closed("the search is over"));
+        }
+        Ok(())
+    }
+}
