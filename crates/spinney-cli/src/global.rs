@@ -4,7 +4,7 @@
 
 use clap::{Args, ValueEnum};
 use spinney::backends::json::Take;
-use spinney::{Durability, OpenOptions, Result, Snapshot, Store};
+use spinney::{Durability, ErrorKind, OpenOptions, Result, Snapshot, Store};
 
 use crate::message;
 
@@ -25,14 +25,6 @@ pub struct Global {
     /// Say nothing on stderr but errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
-}
-
-/// The option of verbs that read.
-#[derive(Args)]
-pub struct At {
-    /// Read the state at this revision; without it, the newest
-    #[arg(long, value_name = "REVISION")]
-    at: Option<u64>,
 }
 
 /// The options of all verbs that write.
@@ -76,17 +68,6 @@ pub enum Level {
     None,
 }
 
-impl At {
-    /// The state that is meant, to read a path of a store that exists.
-    pub fn read(&self, global: &Global, path: &str) -> Result<Snapshot> {
-        let store = global.open_to_read()?;
-        match self.at {
-            None => store.read(),
-            Some(revision) => store.holding(path)?.at(revision),
-        }
-    }
-}
-
 /// The user who runs the command.
 fn user() -> String {
     ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default()
@@ -100,17 +81,35 @@ impl Global {
 
     /// A store that exists, only to read; its medium may be read-only.
     pub fn open_to_read(&self) -> Result<Store> {
-        OpenOptions::new().create(false).read_only(true).open(&self.store)
+        let store = OpenOptions::new().create(false).read_only(true).open(&self.store)?;
+        // A commit that was not confirmed in time is rolled back before anybody reads what it did.
+        match store.datastores() {
+            Err(error) if error.kind() == ErrorKind::ReadOnly => {
+                drop(store);
+                self.open_to_change(&Write::default())?;
+                OpenOptions::new().create(false).read_only(true).open(&self.store)
+            }
+            Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
+            _ => Ok(store),
+        }
     }
 
     /// A store that exists, to change what it holds.
     pub fn open_to_change(&self, write: &Write) -> Result<Store> {
-        write.options().create(false).open(&self.store)
+        self.settled(write.options().create(false).open(&self.store)?)
     }
 
     /// A store to put data into, made if there is none.
     pub fn open_or_create(&self, write: &Write) -> Result<Store> {
-        write.options().open(&self.store)
+        self.settled(write.options().open(&self.store)?)
+    }
+
+    /// The store, without a commit that was not confirmed in time.
+    fn settled(&self, store: Store) -> Result<Store> {
+        match store.datastores() {
+            Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
+            _ => Ok(store),
+        }
     }
 
     /// Tells the user something that is not data.

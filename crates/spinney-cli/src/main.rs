@@ -9,6 +9,7 @@ mod global;
 mod input;
 mod message;
 mod output;
+mod place;
 mod progress;
 mod verbs;
 

@@ -15,6 +15,7 @@
 pub mod backends;
 pub mod condition;
 pub mod copy;
+pub mod datastores;
 pub mod feed;
 mod file_scratch;
 mod file_system;

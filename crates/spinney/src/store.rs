@@ -3,8 +3,8 @@
 mod writing;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use spinney_core::backend::{self, Backend, Capabilities, Revision};
@@ -16,6 +16,7 @@ use spinney_core::{Error, Memory, Result};
 
 #[cfg(feature = "json")]
 use crate::backends::json::Take;
+use crate::datastores::Timer;
 use crate::feed::{Bookmark, Changes};
 use crate::forest::{Apart, Forest, Reading, Trees};
 use crate::janitor::Janitor;
@@ -346,6 +347,7 @@ impl OpenOptions {
                 place,
                 origin: Arc::new(origin),
                 subscribers,
+                confirms: Timer::default(),
                 #[cfg(feature = "schema")]
                 schemas: schemas::Cache::default(),
                 process: fastrand::u64(..),
@@ -389,6 +391,8 @@ pub(crate) struct Shared {
     place: Place,
     origin: Arc<Origin>,
     subscribers: Subscribers,
+    /// Who watches a commit that waits for its confirmation.
+    pub(crate) confirms: Timer,
     #[cfg(feature = "schema")]
     schemas: schemas::Cache,
     process: u64,
@@ -399,6 +403,16 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
+}
+
+/// A store that may be closed.
+pub(crate) struct WeakStore(Weak<Shared>);
+
+impl WeakStore {
+    /// The store, while somebody has it open.
+    pub fn upgrade(&self) -> Option<Store> {
+        self.0.upgrade().map(|shared| Store { shared })
+    }
 }
 
 /// What a write did.
@@ -577,6 +591,26 @@ impl Store {
             }
         }
         Err(Error::conflict(format!("the store changed under {CONFLICTS_MAX} tries of a write")))
+    }
+
+    /// Tells whether an edit would be allowed: what it refuses itself, and what schemas do. Nothing is
+    /// changed, and subscribers are not asked.
+    ///
+    /// # Errors
+    /// As [`Store::write`], but for those of subscribers.
+    ///
+    /// # Complexity
+    /// That of the change.
+    pub fn validate(&self, edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
+        if self.forest().is_some() {
+            return Err(crate::forest::refusal());
+        }
+        self.shared.validate(edit)
+    }
+
+    /// A handle that does not keep the store open.
+    pub(crate) fn downgrade(&self) -> WeakStore {
+        WeakStore(Arc::downgrade(&self.shared))
     }
 
     pub(crate) fn subscribers(&self) -> &Subscribers {

@@ -138,21 +138,34 @@ impl Store {
     /// That of what changed since.
     pub fn restore(&self, revision: Revision) -> Result<Committed<()>> {
         self.write(|transaction| {
-            let newest = self.backend().snapshot()?;
-            let key_len_max = self.capabilities().key_len_max;
-            let mut after = Overlay::default();
-            History::of(&*newest).undo_to(revision, |_, entry, before| {
-                let states = (
-                    before.clone().over(self.backend().snapshot()?),
-                    std::mem::replace(&mut after, before).over(self.backend().snapshot()?),
-                );
-                let expanded = Entry::decode(entry)?.diff.expand(
-                    &View { snapshot: &states.0, key_len_max },
-                    &View { snapshot: &states.1, key_len_max },
-                )?;
-                transaction.apply(&self.below_base(expanded.invert()))
-            })?;
+            self.restore_in(transaction, "", revision)?;
             transaction.set_message(&format!("restore {revision}"))
+        })
+    }
+
+    /// Makes what is at a path what it was at a revision, in a transaction on the newest state.
+    pub(crate) fn restore_in(
+        &self,
+        transaction: &mut Transaction<'_>,
+        path: &str,
+        revision: Revision,
+    ) -> Result<()> {
+        let newest = self.backend().snapshot()?;
+        let key_len_max = self.capabilities().key_len_max;
+        let place = [self.base_path(), path].concat();
+        let mut after = Overlay::default();
+        History::of(&*newest).undo_to(revision, |_, entry, before| {
+            let states = (
+                before.clone().over(self.backend().snapshot()?),
+                std::mem::replace(&mut after, before).over(self.backend().snapshot()?),
+            );
+            let mut diff = Entry::decode(entry)?.diff;
+            diff.retain_concerning(&place);
+            let expanded = diff.expand(
+                &View { snapshot: &states.0, key_len_max },
+                &View { snapshot: &states.1, key_len_max },
+            )?;
+            transaction.apply(&self.below_base(expanded.invert()))
         })
     }
 

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use spinney::formats::ReadOptions;
+use spinney::layers::LayerEdit;
 use spinney::path::Display;
 use spinney::value::ValueBuilder;
 use spinney::{Error, Result, Transaction};
@@ -9,6 +10,7 @@ use spinney::{Error, Result, Transaction};
 use crate::condition::Condition;
 use crate::global::{Global, Write};
 use crate::input::Input;
+use crate::place::Place;
 
 /// `spinney remove`.
 #[derive(Args)]
@@ -29,22 +31,35 @@ pub struct Remove {
     condition: Condition,
 
     #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
     write: Write,
 }
 
 impl Remove {
     pub fn run(self, global: &Global) -> Result<()> {
         let condition = self.condition.ready("remove")?;
+        if !self.place.is_store() {
+            let store = global.open_to_change(&self.write)?;
+            let remove = |edit: &mut LayerEdit<'_, '_>| edit.remove(&self.path);
+            let was_there = self.place.edit(&store, &self.write, remove)?;
+            return self.checked(was_there);
+        }
         change(global, &self.write, |transaction| {
             condition.check(transaction, &self.path)?;
-            match transaction.remove(&self.path)? {
-                false if !self.if_exists => {
-                    let path = Display(&self.path);
-                    Err(Error::not_found(format!("remove {path}: there is no node")))
-                }
-                _ => Ok(()),
-            }
+            self.checked(transaction.remove(&self.path)?)
         })
+    }
+
+    fn checked(&self, was_there: bool) -> Result<()> {
+        match was_there || self.if_exists {
+            true => Ok(()),
+            false => {
+                let path = Display(&self.path);
+                Err(Error::not_found(format!("remove {path}: there is no node")))
+            }
+        }
     }
 }
 

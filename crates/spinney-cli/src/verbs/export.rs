@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use spinney::Result;
 
-use crate::global::{At, Global};
+use crate::global::Global;
 use crate::output::{Form, write_to};
+use crate::place::At;
 
 /// `spinney export`.
 #[derive(Args)]

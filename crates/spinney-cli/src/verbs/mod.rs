@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod copy_store;
+mod datastore;
 mod describe;
 mod diff;
 mod edit;
@@ -16,6 +17,7 @@ mod read;
 mod salvage;
 mod schema;
 mod set;
+mod stack;
 mod stats;
 mod store;
 
@@ -73,6 +75,10 @@ pub enum Verb {
     Forget(history::Forget),
     /// Attach JSON Schemas to paths, and see what they cost
     Schema(schema::Schema),
+    /// Read several trees as one, each value with the layer that it comes from
+    Stack(stack::Stack),
+    /// Commit, confirm, discard or copy the datastores: startup, running, candidate and others
+    Datastore(datastore::DatastoreVerb),
     /// Print facts about the store
     Stats(stats::Stats),
     /// Read everything and tell what is damaged
@@ -121,6 +127,8 @@ impl Verb {
             Verb::Restore(verb) => verb.run(global),
             Verb::Forget(verb) => verb.run(global),
             Verb::Schema(verb) => verb.run(global),
+            Verb::Stack(verb) => verb.run(global),
+            Verb::Datastore(verb) => verb.run(global),
             Verb::Stats(verb) => verb.run(global),
             Verb::Check(verb) => return verb.run(global),
             Verb::Checkpoint(verb) => verb.run(global),

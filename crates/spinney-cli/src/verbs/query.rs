@@ -11,9 +11,10 @@ use spinney::value::ValueBuilder;
 use spinney::{Container, Error, Path, Result, Scalar, Text, Value, Visitor};
 
 use super::import::Format;
-use crate::global::{At, Global};
+use crate::global::Global;
 use crate::input::Input;
 use crate::output::{Form, at, cannot_write, stdout};
+use crate::place::At;
 
 /// `spinney query`.
 #[derive(Args)]
@@ -79,7 +80,8 @@ pub struct Query {
     at: At,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A length of time in seconds.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration.ok_or_else(|| "expected seconds, as in `2.5`".to_owned())
 }

@@ -4,11 +4,13 @@ use std::io::Write;
 
 use clap::Args;
 use spinney::path::Display;
+use spinney::read::Node as _;
 use spinney::{Error, NodeKind, Path, Result, Snapshot, Value};
 
-use crate::global::{At, Global};
+use crate::global::Global;
 use crate::message::one_line;
 use crate::output::{Form, at, cannot_write, no_node, stdout};
+use crate::place::At;
 
 /// `spinney get`.
 #[derive(Args)]
@@ -17,6 +19,7 @@ Examples:
   spinney get /people/42
   spinney get /people --pretty
   spinney get /people/42 --at 17
+  spinney get --stack settings --origin /editor
   spinney get /people/42/photo --bytes > photo.jpg")]
 pub struct Get {
     /// Path of the node; without it the whole store
@@ -30,6 +33,10 @@ pub struct Get {
     #[arg(long, conflicts_with_all = ["pretty", "lossy", "tagged"])]
     bytes: bool,
 
+    /// Print a line for each value of a stack or datastore: its layer, path and JSON
+    #[arg(long, conflicts_with_all = ["bytes", "pretty"])]
+    origin: bool,
+
     #[command(flatten)]
     at: At,
 }
@@ -37,9 +44,25 @@ pub struct Get {
 impl Get {
     pub fn run(self, global: &Global) -> Result<()> {
         let snapshot = self.at.read(global, &self.path)?;
-        match self.bytes {
-            true => self.print_bytes(&snapshot),
-            false => self.form.print("get", &snapshot, &self.path, &mut stdout()),
+        match () {
+            () if self.bytes => self.print_bytes(&snapshot),
+            () if self.origin => self.print_origins(&snapshot),
+            () => self.form.print("get", &snapshot, &self.path, &mut stdout()),
+        }
+    }
+
+    fn print_origins(&self, snapshot: &Snapshot) -> Result<()> {
+        let mut out = stdout();
+        let told = snapshot.each_source(&self.path, &mut |found, node| {
+            let mut writer = self.form.writer(Vec::new(), found.path.parse()?);
+            node.visit(&mut writer)?;
+            let path = if found.path.is_empty() { "\"\"" } else { found.path };
+            write!(out, "{}\t{}\t", found.layer, one_line(path)).map_err(cannot_write)?;
+            out.write_all(&writer.finish()?).and_then(|()| writeln!(out)).map_err(cannot_write)
+        });
+        match told.map_err(|error| at("get", &self.path, error))? {
+            true => out.flush().map_err(cannot_write),
+            false => Err(no_node("get", &self.path)),
         }
     }
 

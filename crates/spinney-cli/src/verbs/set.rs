@@ -3,11 +3,13 @@
 use clap::Args;
 use spinney::formats::{Dialect, ReadOptions};
 use spinney::path::Display;
-use spinney::{Error, Existing, Result, Scalar, Visitor};
+use spinney::value::ValueBuilder;
+use spinney::{Error, Existing, Result, Scalar, Store, Visitor};
 
 use crate::condition::Condition;
 use crate::global::{Global, Write};
 use crate::input::{Input, Opened};
+use crate::place::Place;
 
 /// `spinney set`.
 #[derive(Args)]
@@ -20,7 +22,8 @@ Examples:
   spinney set /people @people.json
   curl -s https://example.org/x.json | spinney set /x -
   spinney set /people/42/photo @photo.jpg --bytes
-  spinney set /stock/42 4 --if-value 5")]
+  spinney set /stock/42 4 --if-value 5
+  spinney set --datastore candidate /interfaces/eth0/mtu 9000")]
 pub struct Set {
     /// Path of the node
     path: String,
@@ -30,11 +33,11 @@ pub struct Set {
     value: String,
 
     /// Fail if there is a node already
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["stack", "datastore"])]
     create: bool,
 
     /// Fail unless there is a node already
-    #[arg(long, conflicts_with = "create")]
+    #[arg(long, conflicts_with_all = ["create", "stack", "datastore"])]
     replace: bool,
 
     #[command(flatten)]
@@ -49,8 +52,11 @@ pub struct Set {
     json5: bool,
 
     /// Read the members that start with `$spinney:` as metadata and bytes
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["stack", "datastore"])]
     tagged: bool,
+
+    #[command(flatten)]
+    place: Place,
 
     #[command(flatten)]
     write: Write,
@@ -69,6 +75,9 @@ impl Set {
                 .map_err(|error| error.at(format!("set {}", Display(&self.path))))?;
         }
         let store = global.open_or_create(&self.write)?;
+        if !self.place.is_store() {
+            return self.set_in_layer(&store, &input, opened.take());
+        }
         store.write(|transaction| {
             condition.check(transaction, &self.path)?;
             transaction.set_with(&self.path, self.existing(), |visitor| {
@@ -81,6 +90,19 @@ impl Set {
         })?;
         store.wait_until_reclaimed();
         Ok(())
+    }
+
+    fn set_in_layer(&self, store: &Store, input: &Input, opened: Option<Opened>) -> Result<()> {
+        let mut builder = ValueBuilder::default();
+        let opened = opened.map_or_else(|| input.open(), Ok)?;
+        match self.bytes {
+            true => builder.scalar(Scalar::Bytes(&input.read_bytes(opened)?))?,
+            false => self
+                .parse(input, opened, &mut builder)
+                .map_err(|error| error.at(format!("set {}", Display(&self.path))))?,
+        }
+        let value = builder.finish().expect("the reader gives exactly one value");
+        self.place.edit(store, &self.write, |edit| edit.set(&self.path, &value))
     }
 
     fn existing(&self) -> Existing {

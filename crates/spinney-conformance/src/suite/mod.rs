@@ -9,6 +9,7 @@ mod basics;
 pub mod bulk;
 mod commits;
 mod containers;
+mod datastores;
 mod history;
 mod imports;
 mod layers;
@@ -73,6 +74,7 @@ pub fn tree_groups(factory: Factory<'_>, is_chosen: impl Fn(&str) -> bool) {
         ("imports", imports::CASES),
         ("subscribers", subscribers::CASES),
         ("layers", layers::CASES),
+        ("datastores", datastores::CASES),
         ("bulk", bulk::CASES),
     ];
     let mut failed: Vec<&str> = Vec::new();

@@ -5,6 +5,7 @@
 //! locked) is in their metadata: [`spinney_core::read::marks`]. `datastores` and Elektra's namespaces
 //! are stacks with known names.
 
+mod fold;
 mod kept;
 mod reached;
 mod reading;
@@ -18,6 +19,8 @@ use crate::Transaction;
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
 
+pub(crate) use fold::{Changed, Fold, refuse_conflicts};
+pub use fold::{LayerConflict, Prefer};
 pub use kept::{LayerSpec, TREE};
 pub use reached::{Reached, ReachedChildren};
 pub(crate) use reading::Layers;

@@ -47,6 +47,8 @@ struct Place {
     list_below: Option<(usize, usize)>,
     /// How many bytes of the path lead to a deletion of this layer.
     deletion: Option<usize>,
+    /// How many bytes of the path lead to a scalar, and of which layer.
+    scalar: Option<(usize, usize)>,
 }
 
 impl<'e, 't> LayerEdit<'e, 't> {
@@ -82,6 +84,13 @@ impl<'e, 't> LayerEdit<'e, 't> {
         let place = self.find(path)?;
         if let Some(layer) = place.locked_below {
             return Err(self.locked(layer, path, "something below it"));
+        }
+        if let Some((end, layer)) = place.scalar {
+            return Err(Error::invalid_input(format!(
+                "{} of the layer `{}` is neither a map nor a list",
+                path::Display(&path[..end]),
+                self.layers[layer].name
+            )));
         }
         self.make_way(path, &place)?;
         let mut own = place.own.map_or(Marks::NONE, |own| own.marks);
@@ -178,6 +187,7 @@ impl<'e, 't> LayerEdit<'e, 't> {
             locked_below: None,
             list_below: None,
             deletion: None,
+            scalar: None,
         };
         let mut live: Vec<usize> = (self.at..self.layers.len()).collect();
         let mut end = 0;
@@ -225,11 +235,8 @@ impl<'e, 't> LayerEdit<'e, 't> {
                     return Ok(place);
                 }
                 Some(seen) => {
-                    return Err(Error::invalid_input(format!(
-                        "{} of the layer `{}` is neither a map nor a list",
-                        path::Display(&path[..end]),
-                        self.layers[seen.layer].name
-                    )));
+                    place.scalar = Some((end, seen.layer));
+                    return Ok(place);
                 }
             }
             live.clear();

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 
 use spinney_core::backend::WriteGuard;
 use spinney_core::build::NewScratch;
+use spinney_core::index::Derived;
 use spinney_core::scratch::{MemoryScratch, Scratch};
-use spinney_core::transaction::{Commit, Review, Transaction};
-use spinney_core::{ErrorKind, Result};
+use spinney_core::transaction::{Commit, Proposed, Review, Transaction};
+use spinney_core::{Error, ErrorKind, Result};
 
 use super::{Committed, Durability, LOOK_AT_LOG_EVERY, Shared, now_ms};
 use crate::file_scratch::FileScratch;
@@ -138,6 +139,24 @@ impl Shared {
         }
     }
 
+    /// An edit that is judged and then given up.
+    pub fn validate(&self, mut edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
+        let _guard = self.backend.write_guard(0)?;
+        let new_scratch = || self.new_scratch();
+        let ((), transaction) = self.edited(&new_scratch, &mut edit)?;
+        let mut end = GiveUp::default();
+        let mut reviewers: Vec<&mut dyn Review> = Vec::new();
+        #[cfg(feature = "schema")]
+        let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path);
+        #[cfg(feature = "schema")]
+        if transaction.knows_tree(schemas::NAME)? {
+            reviewers.push(&mut guard);
+        }
+        reviewers.push(&mut end);
+        let judged = transaction.commit_reviewed(self.commit_id(), Some(&mut reviewers));
+        if end.is_reached { Ok(()) } else { judged.map(drop) }
+    }
+
     /// What comes after a commit, without the guard.
     fn settle<T>(
         &self,
@@ -170,5 +189,18 @@ impl Shared {
             Some(dir) => Ok(Box::new(FileScratch::new(dir)?)),
             None => Ok(Box::new(MemoryScratch::default())),
         }
+    }
+}
+
+/// The last that looks at a commit which is not to be made.
+#[derive(Default)]
+struct GiveUp {
+    is_reached: bool,
+}
+
+impl Review for GiveUp {
+    fn review(&mut self, _: &Proposed<'_>, _: &mut Vec<Derived>) -> Result<()> {
+        self.is_reached = true;
+        Err(Error::closed("it was only to be judged"))
     }
 }

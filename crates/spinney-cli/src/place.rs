@@ -1,0 +1,85 @@
+//! Which tree a path is in: the store itself, a stack of layers, or a datastore.
+
+use clap::Args;
+use spinney::datastores::Datastore;
+use spinney::layers::LayerEdit;
+use spinney::{Error, OpenOptions, Result, Snapshot, Store};
+
+use crate::global::{Global, Write};
+
+/// The options of verbs that read.
+#[derive(Args)]
+pub struct At {
+    /// Read the state at this revision; without it, the newest
+    #[arg(long, value_name = "REVISION")]
+    at: Option<u64>,
+
+    /// Read the layers of this stack as one; paths begin at its root
+    #[arg(long, value_name = "NAME", conflicts_with = "at")]
+    stack: Option<String>,
+
+    /// Read this datastore: startup, running, candidate, operational or factory-default
+    #[arg(long, short, value_name = "NAME", conflicts_with_all = ["at", "stack"])]
+    datastore: Option<Datastore>,
+}
+
+impl At {
+    /// The state that is meant, to read a path of a store that exists.
+    pub fn read(&self, global: &Global, path: &str) -> Result<Snapshot> {
+        let store = global.open_to_read()?;
+        match self {
+            At { at: Some(revision), .. } => store.holding(path)?.at(*revision),
+            At { stack: Some(stack), .. } => store.stack_with(stack, &to_read())?.read(),
+            At { datastore: Some(datastore), .. } => store.datastores()?.read(*datastore),
+            At { .. } => store.read(),
+        }
+    }
+}
+
+/// How the stores of layers are opened that are only read.
+fn to_read() -> OpenOptions {
+    OpenOptions::new().create(false).read_only(true)
+}
+
+/// The options of verbs that write one node.
+#[derive(Args)]
+pub struct Place {
+    /// Change a layer of this stack; paths begin at its root
+    #[arg(long, value_name = "NAME", requires = "layer")]
+    stack: Option<String>,
+
+    /// The layer of the stack that is changed
+    #[arg(long, value_name = "NAME", requires = "stack")]
+    layer: Option<String>,
+
+    /// Change this datastore: startup, running, candidate, operational or factory-default
+    #[arg(long, short, value_name = "NAME", conflicts_with = "stack")]
+    datastore: Option<Datastore>,
+}
+
+impl Place {
+    /// Whether it is the store itself.
+    pub fn is_store(&self) -> bool {
+        self.stack.is_none() && self.datastore.is_none()
+    }
+
+    /// Changes the layer or datastore of a store.
+    pub fn edit<T>(
+        &self,
+        store: &Store,
+        write: &Write,
+        edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        let committed = match (self, &self.layer) {
+            (Place { datastore: Some(datastore), .. }, _) => {
+                store.datastores()?.edit(*datastore, edit)?
+            }
+            (Place { stack: Some(stack), .. }, Some(layer)) => {
+                store.stack_with(stack, &write.options())?.write(layer, edit)?
+            }
+            _ => return Err(Error::invalid_input("name a stack with a layer, or a datastore")),
+        };
+        store.wait_until_reclaimed();
+        Ok(committed.value)
+    }
+}

@@ -1,0 +1,318 @@
+//! `startup`, `running`, `candidate`, `operational` and `factory-default`.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use spinney::ErrorKind::{Busy, Conflict, Invalid, InvalidInput, NotFound, Unsupported};
+use spinney::datastores::Datastore::{Candidate, FactoryDefault, Operational, Running, Startup};
+use spinney::datastores::{CandidateCommit, CandidateState, Datastore, Datastores};
+use spinney::layers::Prefer;
+use spinney::schemas::SchemaOptions;
+use spinney::{Result, Value};
+
+use super::{Case, skipped};
+use crate::servers::refused;
+use crate::subject::{Subject, json, text_of};
+
+pub(super) const CASES: &[Case] = &[
+    ("a candidate shows running until it is changed", candidate),
+    ("a candidate becomes running", committing),
+    ("what both have changed is a conflict", conflicts),
+    ("a candidate is judged by the schema of running", judged),
+    ("a commit is rolled back unless it is confirmed", confirmed),
+    ("datastores are copied and reset", copies),
+    ("a candidate whose base is forgotten", forgotten),
+    ("a random history of candidates", random),
+];
+
+fn datastores(s: &Subject) -> Option<Datastores> {
+    if !s.store.capabilities().multi_tree_commit {
+        refused(Unsupported, "several trees", s.store.datastores());
+        skipped("datastores", "trees do not change together");
+        return None;
+    }
+    Some(s.store.datastores().expect("datastores"))
+}
+
+fn text(all: &Datastores, datastore: Datastore) -> String {
+    let state = all.read(datastore).expect("a state");
+    match state.kind("").expect("an answer") {
+        None => String::new(),
+        Some(_) => text_of(&state, ""),
+    }
+}
+
+fn set(all: &Datastores, datastore: Datastore, path: &str, value: &str) {
+    all.edit(datastore, |edit| edit.set(path, &json(value))).expect("it can be set");
+}
+
+fn remove(all: &Datastores, datastore: Datastore, path: &str) -> bool {
+    all.edit(datastore, |edit| edit.remove(path)).expect("it can be removed").value
+}
+
+fn commit(all: &Datastores) -> Result<()> {
+    all.commit(&CandidateCommit::default()).map(drop)
+}
+
+fn candidate(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    assert_eq!(text(&all, Candidate), "");
+    set(&all, Running, "/if/eth0/mtu", "1500");
+    assert_eq!(text(&all, Candidate), r#"{"if":{"eth0":{"mtu":1500}}}"#);
+    assert_eq!(all.candidate().expect("an answer"), CandidateState::Unchanged);
+    let base = s.revision();
+    set(&all, Candidate, "/if/eth0/mtu", "9000");
+    assert_eq!(all.candidate().expect("an answer"), CandidateState::Changed(base));
+    set(&all, Running, "/if/eth1", "{}");
+    assert_eq!(text(&all, Candidate), r#"{"if":{"eth0":{"mtu":9000}}}"#);
+    assert_eq!(text(&all, Running), r#"{"if":{"eth0":{"mtu":1500},"eth1":{}}}"#);
+    let state = all.read(Candidate).expect("a state");
+    assert_eq!(state.sources("/if/eth0/mtu").expect("an answer"), Some(vec!["candidate"]));
+    assert_eq!(state.sources("/if/eth0").expect("an answer"), Some(vec!["candidate", "running"]));
+    all.discard().expect("it can be discarded");
+    assert_eq!(text(&all, Candidate), text(&all, Running));
+    assert_eq!(all.candidate().expect("an answer"), CandidateState::Unchanged);
+}
+
+fn committing(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    commit(&all).expect("nothing changes");
+    set(&all, Running, "/a", r#"{"b": {"x": 1, "y": 2}, "c": [1], "d": true, "z": {"q": 1}}"#);
+    set(&all, Candidate, "/a/b/x", "10");
+    assert!(remove(&all, Candidate, "/a/d"));
+    set(&all, Candidate, "/a/c/-", "2");
+    set(&all, Candidate, "/a/new/deep", r#"{"k": null}"#);
+    set(&all, Candidate, "/a/z", r#"{"w": 1}"#);
+    // What only running has changed stays.
+    set(&all, Running, "/a/b/y", "20");
+    set(&all, Running, "/other", "1");
+    commit(&all).expect("it becomes running");
+    let whole =
+        r#"{"a":{"b":{"x":10,"y":20},"c":[1,2],"new":{"deep":{"k":null}},"z":{"w":1}},"other":1}"#;
+    assert_eq!(text(&all, Running), whole);
+    assert_eq!(text(&all, Candidate), whole);
+    assert_eq!(all.candidate().expect("an answer"), CandidateState::Unchanged);
+    assert_eq!(s.get("/candidate"), None);
+    let marked = s.store.read().expect("a state").meta("/running/a/z").expect("an answer");
+    assert_eq!(marked, Some(vec![]), "marks are the layer's alone");
+    assert!(remove(&all, Candidate, ""));
+    assert_eq!(text(&all, Candidate), "");
+    commit(&all).expect("it becomes running");
+    assert_eq!(text(&all, Running), "");
+    // A commit of one leaf changes one leaf.
+    set(&all, Running, "/n", r#"{"a": 1, "b": 2}"#);
+    set(&all, Candidate, "/n/a", "3");
+    let committed = all.commit(&CandidateCommit::default()).expect("it becomes running");
+    let running = |path: &str| path.starts_with("/running");
+    let changed: Vec<_> = committed.diff.ops.iter().map(|op| op.pointer()[..].to_owned()).collect();
+    assert_eq!(changed.iter().filter(|path| running(path)).count(), 1, "{changed:?}");
+}
+
+fn conflicts(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "/a", r#"{"x": 1, "y": 2, "m": {"k": 1}, "same": 1, "gone": {"k": 1}}"#);
+    set(&all, Candidate, "/a/x", "10");
+    set(&all, Candidate, "/a/same", "5");
+    set(&all, Candidate, "/a/m", "{}");
+    set(&all, Candidate, "/a/gone/new", "1");
+    set(&all, Running, "/a/x", "11");
+    set(&all, Running, "/a/same", "5");
+    set(&all, Running, "/a/m/k", "2");
+    assert!(remove(&all, Running, "/a/gone"));
+    let before = text(&all, Running);
+    let found = all.conflicts().expect("an answer");
+    let shown: Vec<_> = found
+        .iter()
+        .map(|found| {
+            (&found.path[..], found.base.clone(), found.lower.clone(), found.layer.clone())
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("/a/gone", Some(json(r#"{"k": 1}"#)), None, Some(json(r#"{"new": 1}"#))),
+            ("/a/m", Some(json(r#"{"k": 1}"#)), Some(json(r#"{"k": 2}"#)), Some(json("{}"))),
+            ("/a/x", Some(1.into()), Some(11.into()), Some(10.into())),
+        ]
+    );
+    let tried = commit(&all);
+    refused(Conflict, "`/a/gone`, `/a/m`, `/a/x`", tried);
+    assert_eq!(text(&all, Running), before);
+    refused(Conflict, "`/a/x`", all.rebase(Prefer::Neither));
+    refused(Conflict, "`/a/x`", all.validate());
+    let preferring = |prefer| CandidateCommit { prefer, ..CandidateCommit::default() };
+    all.commit(&preferring(Prefer::Lower)).expect("running is preferred");
+    assert_eq!(text(&all, Running), before);
+    set(&all, Candidate, "/a/x", "12");
+    set(&all, Running, "/a/x", "13");
+    all.rebase(Prefer::Lower).expect("running is preferred");
+    assert_eq!(text(&all, Candidate), text(&all, Running));
+    set(&all, Candidate, "/a/x", "14");
+    set(&all, Running, "/a/x", "15");
+    all.rebase(Prefer::Layer).expect("the candidate is preferred");
+    assert_eq!(all.conflicts().expect("an answer"), []);
+    commit(&all).expect("it becomes running");
+    assert_eq!(s.get("/running/a/x"), Some(14.into()));
+    set(&all, Candidate, "/a/x", "16");
+    set(&all, Running, "/a", "17");
+    refused(Conflict, "`/a`", commit(&all));
+    all.commit(&preferring(Prefer::Layer)).expect("the candidate is preferred");
+    assert_eq!(text(&all, Running), r#"{"a":{"x":16}}"#);
+}
+
+fn judged(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    let schema = r#"{"properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
+    set(&all, Running, "", r#"{"n": 1}"#);
+    s.store.set_schema("/running", &json(schema), SchemaOptions::default()).expect("a schema");
+    refused(Invalid, "n", all.edit(Running, |edit| edit.set("/n", &"x".into())));
+    set(&all, Candidate, "/n", "\"x\"");
+    let before = s.revision();
+    refused(Invalid, "integer", all.validate());
+    refused(Invalid, "integer", commit(&all));
+    assert_eq!((s.revision(), text(&all, Running)), (before, r#"{"n":1}"#.to_owned()));
+    set(&all, Candidate, "/n", "2");
+    all.validate().expect("it is valid");
+    assert_eq!(text(&all, Running), r#"{"n":1}"#);
+    commit(&all).expect("it becomes running");
+    assert_eq!(text(&all, Running), r#"{"n":2}"#);
+}
+
+fn confirmed(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    let within = |name: &str, seconds: f64| CandidateCommit {
+        confirmed: Some(Duration::from_secs_f64(seconds)),
+        name: name.to_owned(),
+        ..CandidateCommit::default()
+    };
+    set(&all, Running, "/a", "1");
+    set(&all, Candidate, "/a", "2");
+    all.commit(&within("", 600.0)).expect("it becomes running");
+    assert_eq!(text(&all, Running), r#"{"a":2}"#);
+    let waiting = all.unconfirmed().expect("an answer").expect("one");
+    assert!(waiting.left > Duration::from_secs(500));
+    refused(Busy, "without a name", all.confirm("x"));
+    all.confirm("").expect("it is confirmed");
+    refused(NotFound, "no commit waits", all.confirm(""));
+    refused(NotFound, "no commit waits", all.cancel(""));
+    // One goes on with another, and both are cancelled.
+    set(&all, Candidate, "/a", "3");
+    all.commit(&within("n", 600.0)).expect("it becomes running");
+    set(&all, Candidate, "/a", "4");
+    refused(Busy, "named `n`", commit(&all));
+    all.commit(&within("n", 600.0)).expect("it goes on");
+    set(&all, Running, "/b", "1");
+    set(&all, Startup, "/kept", "1");
+    all.cancel("n").expect("it is cancelled");
+    assert_eq!(
+        (text(&all, Running), text(&all, Startup)),
+        (r#"{"a":2}"#.into(), r#"{"kept":1}"#.into())
+    );
+    // A commit of the same name without a time confirms.
+    set(&all, Candidate, "/a", "5");
+    all.commit(&within("n", 600.0)).expect("it becomes running");
+    all.commit(&CandidateCommit { name: "n".into(), ..CandidateCommit::default() })
+        .expect("it confirms");
+    assert_eq!(all.unconfirmed().expect("an answer"), None);
+    // The time is up while nobody does anything.
+    set(&all, Candidate, "/a", "6");
+    all.commit(&within("", 0.2)).expect("it becomes running");
+    let begun = Instant::now();
+    while s.get("/running/a") != Some(5.into()) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is not rolled back");
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(all.unconfirmed().expect("an answer"), None);
+    set(&all, Candidate, "/a", "7");
+    refused(InvalidInput, "at most", all.commit(&within("", 1e9)));
+}
+
+fn copies(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, FactoryDefault, "", r#"{"name": "device", "ports": [1, 2]}"#);
+    all.reset_to_factory_default().expect("a reset");
+    assert_eq!(text(&all, Running), r#"{"name":"device","ports":[1,2]}"#);
+    set(&all, Running, "/name", "\"mine\"");
+    all.copy(Running, Startup).expect("a copy");
+    assert_eq!(text(&all, Startup), r#"{"name":"mine","ports":[1,2]}"#);
+    set(&all, Candidate, "/name", "\"other\"");
+    all.copy(Candidate, Startup).expect("a copy");
+    assert_eq!(text(&all, Startup), r#"{"name":"other","ports":[1,2]}"#);
+    all.copy(Running, Candidate).expect("a copy");
+    assert_eq!(all.candidate().expect("an answer"), CandidateState::Unchanged);
+    all.copy(FactoryDefault, Candidate).expect("a copy");
+    assert_eq!(text(&all, Candidate), text(&all, FactoryDefault));
+    set(&all, Candidate, "/ports/-", "3");
+    commit(&all).expect("it becomes running");
+    assert_eq!(text(&all, Running), r#"{"name":"device","ports":[1,2,3]}"#);
+    assert!(remove(&all, Startup, ""));
+    all.copy(Startup, Candidate).expect("a copy of nothing");
+    assert_eq!(text(&all, Candidate), "");
+    commit(&all).expect("it becomes running");
+    assert_eq!(text(&all, Running), "");
+    set(&all, Operational, "/state", "1");
+    set(&all, Running, "/config", "2");
+    assert_eq!(text(&all, Operational), r#"{"config":2,"state":1}"#);
+    all.copy(Operational, Startup).expect("a copy");
+    assert_eq!(text(&all, Startup), r#"{"config":2,"state":1}"#);
+    refused(InvalidInput, "two datastores", all.copy(Running, Running));
+    refused(InvalidInput, "two datastores", all.copy(Running, Operational));
+    refused(InvalidInput, "no datastore", "run".parse::<Datastore>());
+}
+
+fn forgotten(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "/a", "1");
+    set(&all, Candidate, "/a", "2");
+    set(&all, Running, "/b", "1");
+    s.store.forget_before(s.revision() + 1).expect("it is forgotten");
+    refused(Conflict, "not kept any more", all.read(Candidate));
+    refused(Conflict, "not kept any more", commit(&all));
+    refused(Conflict, "not kept any more", all.conflicts());
+    refused(Conflict, "not kept any more", all.edit(Candidate, |edit| edit.set("/c", &1.into())));
+    all.rebase(Prefer::Layer).expect("the candidate is preferred");
+    assert_eq!(text(&all, Candidate), r#"{"a":2,"b":1}"#);
+    commit(&all).expect("it becomes running");
+    assert_eq!(text(&all, Running), r#"{"a":2,"b":1}"#);
+}
+
+/// A candidate is a copy of running that is edited and put back, as far as anybody can see who does not
+/// look at what it costs.
+fn random(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    let copy = s.store.clone();
+    let mut random = fastrand::Rng::with_seed(0xcad);
+    let value = |random: &mut fastrand::Rng| -> Value {
+        match random.u8(..6) {
+            0 => json(r#"{"a": {"b": 1}, "c": [1, {"a": 2}]}"#),
+            1 => json("{}"),
+            2 => json(r#"[0, {"b": "x"}]"#),
+            _ => Value::from(random.i64(..100)),
+        }
+    };
+    set(&all, Running, "", r#"{"a": {"a": {"c": 5}}, "b": [1, 2], "c": {"b": 1}}"#);
+    for round in 0..40 {
+        copy.write(|tx| tx.copy("/running", "/copy")).expect("a copy");
+        for _ in 0..random.u8(1..6) {
+            let path: String = (0..random.u8(1..4))
+                .map(|_| ["/a", "/b", "/c", "/1", "/-"][random.usize(..5)])
+                .collect();
+            let value = value(&mut random);
+            let place = format!("/copy{path}");
+            let (one, other) = match random.bool() {
+                true => (
+                    all.edit(Candidate, |edit| edit.set(&path, &value)).map(drop),
+                    copy.write(|tx| tx.set(&place, &value)).map(drop),
+                ),
+                false => (
+                    all.edit(Candidate, |edit| edit.remove(&path)).map(drop),
+                    copy.write(|tx| tx.remove(&place)).map(drop),
+                ),
+            };
+            assert_eq!(one.is_ok(), other.is_ok(), "round {round}: {path} {one:?} {other:?}");
+        }
+        assert_eq!(text(&all, Candidate), s.text("/copy"), "round {round}");
+        commit(&all).expect("it becomes running");
+        assert_eq!(s.text("/running"), s.text("/copy"), "round {round}");
+    }
+}

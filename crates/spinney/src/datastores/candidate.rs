@@ -1,0 +1,232 @@
+//! The candidate: a layer of changes over `running`, as it was when they were begun.
+
+use std::time::Duration;
+
+use spinney_core::backend::Revision;
+use spinney_core::read::Marks;
+use spinney_core::read::marks;
+use spinney_core::{Error, ErrorKind, Result};
+
+use super::{Datastore, Datastores, confirm, notes};
+use crate::Transaction;
+use crate::layers::{Changed, Fold, LayerConflict, LayerEdit, Prefer, Stack};
+use crate::snapshot::Snapshot;
+use crate::store::Committed;
+
+/// How the candidate becomes `running`.
+#[derive(Clone, Debug, Default)]
+pub struct CandidateCommit {
+    /// What to do with places that `running` has changed, too, since the candidate was begun.
+    pub prefer: Prefer,
+    /// Roll back by itself when nobody confirms so soon.
+    pub confirmed: Option<Duration>,
+    /// The name of the confirmed commit; who goes on with it names it again.
+    pub name: String,
+}
+
+/// What the candidate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CandidateState {
+    /// It shows `running`.
+    Unchanged,
+    /// It has changes over `running` as it was at a revision.
+    Changed(Revision),
+}
+
+impl Datastores {
+    /// Whether the candidate has changes, and on which revision they rest.
+    ///
+    /// # Errors
+    /// As [`crate::Store::read`].
+    pub fn candidate(&self) -> Result<CandidateState> {
+        let base = notes::base(&self.store.read()?)?;
+        Ok(base.map_or(CandidateState::Unchanged, CandidateState::Changed))
+    }
+
+    /// The revision that the candidate rests on, for a message.
+    pub(super) fn candidate_base(&self) -> Option<Revision> {
+        self.store.read().and_then(|state| notes::base(&state)).ok().flatten()
+    }
+
+    pub(super) fn candidate_stack(&self) -> Result<Stack> {
+        self.candidate_over(notes::base(&self.store.read()?)?)
+    }
+
+    /// The candidate's changes over `running`, the newest or that of a revision.
+    fn candidate_over(&self, base: Option<Revision>) -> Result<Stack> {
+        let changes = self.layer(Datastore::Candidate)?;
+        let running = self.layer(Datastore::Running)?;
+        let running = match base {
+            None => running,
+            Some(base) => running.at(base),
+        };
+        Stack::new(vec![changes, running])
+    }
+
+    pub(super) fn edit_candidate<T>(
+        &self,
+        mut edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        self.write(|transaction| {
+            let base = notes::base(transaction)?;
+            if base.is_none() {
+                notes::set_base(transaction, Some(transaction.base()))?;
+            }
+            // What is in the transaction is what was there when it began.
+            let base = base.filter(|base| *base != transaction.base());
+            let stack = self.candidate_over(base)?;
+            let mut layer = stack
+                .edit(Datastore::Candidate.name(), transaction)
+                .map_err(|error| base_is_gone(error, base))?;
+            edit(&mut layer)
+        })
+    }
+
+    /// Notes that the candidate's tree was replaced as a whole.
+    pub(super) fn begin_replacement(&self, transaction: &mut Transaction<'_>) -> Result<()> {
+        let path = Datastore::Candidate.path();
+        notes::set_base(transaction, Some(transaction.base()))?;
+        match transaction.exists(&path)? {
+            true => {
+                let marks = Marks::REPLACES.to_string();
+                transaction.set_meta(&path, marks::NAME, Some(&marks))
+            }
+            false => transaction.set_with(&path, crate::Existing::Any, |visitor| {
+                visitor.meta(marks::NAME, &Marks::DELETED.to_string())?;
+                visitor.scalar(spinney_core::Scalar::Null)
+            }),
+        }
+    }
+
+    pub(super) fn forget_candidate(&self, transaction: &mut Transaction<'_>) -> Result<()> {
+        transaction.remove(&Datastore::Candidate.path())?;
+        notes::set_base(transaction, None)
+    }
+
+    /// Forgets the candidate's changes; it shows `running` again.
+    ///
+    /// # Errors
+    /// Those of [`crate::Store::write`].
+    ///
+    /// # Complexity
+    /// O(1): what it held is reclaimed in the background.
+    pub fn discard(&self) -> Result<Committed<()>> {
+        self.write(|transaction| self.forget_candidate(transaction))
+    }
+
+    /// The places that both the candidate and, since it was begun, `running` have changed, to different
+    /// ends, with all three states.
+    ///
+    /// # Errors
+    /// `Conflict` when the candidate's base is not kept any more; as [`crate::Store::read`].
+    ///
+    /// # Complexity
+    /// That of the candidate's changes, and of the commits since its base.
+    pub fn conflicts(&self) -> Result<Vec<LayerConflict>> {
+        let state = self.store.read()?;
+        let Some(base) = notes::base(&state)? else { return Ok(Vec::new()) };
+        let gone = |error| base_is_gone(error, Some(base));
+        let changed = Changed::below(&state, &Datastore::Running.path(), base).map_err(gone)?;
+        let before = self.store.at(base).map_err(gone)?;
+        self.fold(&state, &changed, Prefer::Neither, |fold| fold.conflicts(&before))
+    }
+
+    fn fold<T>(
+        &self,
+        state: &Snapshot,
+        changed: &Changed,
+        prefer: Prefer,
+        run: impl FnOnce(&Fold<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (layer, lower) = (Datastore::Candidate.path(), Datastore::Running.path());
+        run(&Fold { state, layer: &layer, lower: &lower, changed, prefer })
+    }
+
+    /// Makes `running` what the candidate is, and the candidate show `running` again, as one commit.
+    ///
+    /// # Errors
+    /// `Conflict` naming places that `running` has changed, too; `Invalid` when the schema of `running`
+    /// does not allow it; `Busy` while a confirmed commit of another name waits; then nothing has changed.
+    ///
+    /// # Complexity
+    /// That of the candidate's changes, and of the commits since its base.
+    pub fn commit(&self, options: &CandidateCommit) -> Result<Committed<()>> {
+        let committed = self.write(|transaction| {
+            self.fold_into(transaction, options.prefer)?;
+            confirm::begin(transaction, options)?;
+            self.forget_candidate(transaction)
+        })?;
+        self.watch_confirm()?;
+        Ok(committed)
+    }
+
+    fn fold_into(&self, transaction: &mut Transaction<'_>, prefer: Prefer) -> Result<()> {
+        let Some(base) = notes::base(transaction)? else { return Ok(()) };
+        let state = self.state_of(transaction)?;
+        let changed = Changed::below(&state, &Datastore::Running.path(), base)
+            .map_err(|error| base_is_gone(error, Some(base)))?;
+        self.fold(&state, &changed, prefer, |fold| fold.apply(transaction))
+    }
+
+    /// The state that a transaction began with.
+    pub(super) fn state_of(&self, transaction: &Transaction<'_>) -> Result<Snapshot> {
+        let state = self.store.read()?;
+        match state.revision()? == transaction.base() {
+            true => Ok(state),
+            false => self.store.at(transaction.base()),
+        }
+    }
+
+    /// Tells whether the candidate could become `running`, as a commit would judge it.
+    ///
+    /// # Errors
+    /// As [`Datastores::commit`].
+    ///
+    /// # Complexity
+    /// As [`Datastores::commit`].
+    pub fn validate(&self) -> Result<()> {
+        self.store.validate(|transaction| self.fold_into(transaction, Prefer::Neither))
+    }
+
+    /// Makes the candidate rest on `running` as it is now.
+    ///
+    /// # Errors
+    /// `Conflict` naming places that both have changed, unless one is preferred.
+    ///
+    /// # Complexity
+    /// As [`Datastores::commit`].
+    pub fn rebase(&self, prefer: Prefer) -> Result<Committed<()>> {
+        self.write(|transaction| {
+            let Some(base) = notes::base(transaction)? else { return Ok(()) };
+            if prefer != Prefer::Layer {
+                let state = self.state_of(transaction)?;
+                let changed = Changed::below(&state, &Datastore::Running.path(), base)
+                    .map_err(|error| base_is_gone(error, Some(base)))?;
+                let before =
+                    self.store.at(base).map_err(|error| base_is_gone(error, Some(base)))?;
+                let conflicts =
+                    self.fold(&state, &changed, prefer, |fold| fold.conflicts(&before))?;
+                if prefer == Prefer::Neither {
+                    crate::layers::refuse_conflicts(conflicts.iter().map(|found| &found.path))?;
+                }
+                let stack = self.candidate_over(None)?;
+                let mut layer = stack.edit(Datastore::Candidate.name(), transaction)?;
+                for conflict in &conflicts {
+                    layer.reset(&conflict.path)?;
+                }
+            }
+            notes::set_base(transaction, Some(transaction.base()))
+        })
+    }
+}
+
+/// The error of reading the state that a candidate rests on.
+pub(super) fn base_is_gone(error: Error, base: Option<Revision>) -> Error {
+    match (error.kind(), base) {
+        (ErrorKind::NotFound, Some(base)) => Error::conflict(format!(
+            "the candidate rests on revision {base}, which is not kept any more; rebase it, preferring \
+             the candidate, or discard it"
+        )),
+        _ => error,
+    }
+}

@@ -1,0 +1,251 @@
+//! Configuration as network devices keep it (NMDA, RFC 8342): `startup`, `running`, `candidate`,
+//! `operational` and `factory-default`, each a tree, read as stacks of layers.
+//!
+//! `candidate` is a layer of changes over `running`: it shows `running` until it is first changed, and
+//! from then on `running` as it was at that moment. `operational` is `running` under what connections
+//! have pushed. Nothing here reads or writes pages: a datastore is what [`crate::layers`] make of trees.
+
+mod candidate;
+mod confirm;
+mod notes;
+
+use std::fmt;
+use std::str::FromStr;
+
+use spinney_core::{Error, Path, Result};
+
+use crate::layers::{Layer, LayerEdit, Stack};
+use crate::snapshot::Snapshot;
+use crate::store::{Committed, Durability, Store};
+
+pub use candidate::{CandidateCommit, CandidateState};
+pub(crate) use confirm::Timer;
+pub use confirm::Unconfirmed;
+pub use notes::TREE;
+
+/// One of the datastores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Datastore {
+    /// What is loaded at boot.
+    Startup,
+    /// What is in force.
+    Running,
+    /// What is being prepared.
+    Candidate,
+    /// What is in use: `running`, and state that connections push.
+    Operational,
+    /// What a reset goes back to.
+    FactoryDefault,
+}
+
+impl Datastore {
+    /// All of them.
+    pub const ALL: [Datastore; 5] = [
+        Datastore::Startup,
+        Datastore::Running,
+        Datastore::Candidate,
+        Datastore::Operational,
+        Datastore::FactoryDefault,
+    ];
+
+    /// Its name, which is that of its tree.
+    pub fn name(self) -> &'static str {
+        match self {
+            Datastore::Startup => "startup",
+            Datastore::Running => "running",
+            Datastore::Candidate => "candidate",
+            Datastore::Operational => "operational",
+            Datastore::FactoryDefault => "factory-default",
+        }
+    }
+
+    /// The path of its tree.
+    pub fn path(self) -> Path {
+        Path::root().child(self.name())
+    }
+}
+
+impl fmt::Display for Datastore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Datastore {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Datastore> {
+        Datastore::ALL.into_iter().find(|datastore| datastore.name() == text).ok_or_else(|| {
+            let names = Datastore::ALL.map(Datastore::name).join(", ");
+            Error::invalid_input(format!("`{text}` is no datastore; there are {names}"))
+        })
+    }
+}
+
+/// The datastores of a store.
+#[derive(Clone)]
+pub struct Datastores {
+    store: Store,
+    durability: Option<Durability>,
+}
+
+impl Store {
+    /// The datastores of this store.
+    ///
+    /// A confirmed commit whose time is up is rolled back first, whoever made it; one whose time runs is
+    /// watched from now on.
+    ///
+    /// # Errors
+    /// `Unsupported` where a store is one tree, or keeps its trees apart; those of rolling back.
+    pub fn datastores(&self) -> Result<Datastores> {
+        if !self.base_path().is_empty() || !self.capabilities().multi_tree_commit {
+            return Err(Error::unsupported(
+                "datastores are several trees that change together, which this store does not have; use \
+                 `lmdb:`, `fjall:`, `redis://` or `mongodb://`",
+            ));
+        }
+        let datastores = Datastores { store: self.clone(), durability: None };
+        datastores.roll_back_overdue()?;
+        Ok(datastores)
+    }
+}
+
+impl Datastores {
+    /// The same, with a durability of its own for what is written.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Datastores {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// The store that they are in.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The newest state of a datastore; paths begin at its root.
+    ///
+    /// # Errors
+    /// `Conflict` for a candidate whose base is not kept any more; as [`Store::read`].
+    pub fn read(&self, datastore: Datastore) -> Result<Snapshot> {
+        self.stack(datastore)?.read().map_err(|error| match datastore {
+            Datastore::Candidate => candidate::base_is_gone(error, self.candidate_base()),
+            _ => error,
+        })
+    }
+
+    /// The layers that a datastore is made of, the highest first.
+    ///
+    /// # Errors
+    /// As [`Datastores::read`].
+    pub fn stack(&self, datastore: Datastore) -> Result<Stack> {
+        match datastore {
+            Datastore::Candidate => self.candidate_stack(),
+            Datastore::Operational => self.operational_stack(),
+            _ => Stack::new(vec![self.layer(datastore)?]),
+        }
+    }
+
+    fn layer(&self, datastore: Datastore) -> Result<Layer> {
+        Layer::new(datastore.name(), &self.store, &datastore.path())
+    }
+
+    fn operational_stack(&self) -> Result<Stack> {
+        Stack::new(vec![self.layer(Datastore::Operational)?, self.layer(Datastore::Running)?])
+    }
+
+    /// Changes a datastore: all of it or, on any error, nothing.
+    ///
+    /// # Errors
+    /// Those of the closure; `Invalid` when the schema that is attached to the datastore's tree does not
+    /// allow it; as [`Datastores::read`] and [`Store::write`].
+    pub fn edit<T>(
+        &self,
+        datastore: Datastore,
+        mut edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        if datastore == Datastore::Candidate {
+            return self.edit_candidate(edit);
+        }
+        let stack = self.stack(datastore)?;
+        self.write(|transaction| edit(&mut stack.edit(datastore.name(), transaction)?))
+    }
+
+    /// Makes a datastore what another one is, as one commit. `candidate` from `running` is a reset: it
+    /// shows `running` again.
+    ///
+    /// # Errors
+    /// `InvalidInput` to `operational`, or when both are one; as [`Datastores::edit`].
+    ///
+    /// # Complexity
+    /// That of what is copied.
+    pub fn copy(&self, from: Datastore, to: Datastore) -> Result<Committed<()>> {
+        let at = |error: Error| error.at(format_args!("copy {from} to {to}"));
+        if from == to || to == Datastore::Operational {
+            let text = "write two datastores, of which the second can be configured";
+            return Err(at(Error::invalid_input(text)));
+        }
+        let copied = match (from, to) {
+            (Datastore::Running, Datastore::Candidate) => self.discard(),
+            (Datastore::Candidate | Datastore::Operational, _) => self.replace_by_state(from, to),
+            _ => self.write(|transaction| self.copy_tree(transaction, from, to)),
+        };
+        copied.map_err(at)
+    }
+
+    /// Makes `startup` and `running` what `factory-default` is, and discards the candidate.
+    ///
+    /// # Errors
+    /// As [`Datastores::copy`].
+    pub fn reset_to_factory_default(&self) -> Result<Committed<()>> {
+        self.write(|transaction| {
+            self.copy_tree(transaction, Datastore::FactoryDefault, Datastore::Startup)?;
+            self.copy_tree(transaction, Datastore::FactoryDefault, Datastore::Running)?;
+            self.forget_candidate(transaction)
+        })
+    }
+
+    fn copy_tree(
+        &self,
+        transaction: &mut crate::Transaction<'_>,
+        from: Datastore,
+        to: Datastore,
+    ) -> Result<()> {
+        match transaction.exists(&from.path())? {
+            true => transaction.copy(&from.path(), &to.path())?,
+            false => drop(transaction.remove(&to.path())?),
+        }
+        match to {
+            Datastore::Candidate => self.begin_replacement(transaction),
+            _ => Ok(()),
+        }
+    }
+
+    fn write<T>(
+        &self,
+        edit: impl FnMut(&mut crate::Transaction<'_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        match self.durability {
+            Some(durability) => self.store.write_with(durability, edit),
+            None => self.store.write(edit),
+        }
+    }
+
+    /// Makes a datastore what the state of a stack is.
+    fn replace_by_state(&self, from: Datastore, to: Datastore) -> Result<Committed<()>> {
+        self.write(|transaction| {
+            let state = self.read(from)?;
+            let path = to.path();
+            match state.kind("")? {
+                None => drop(transaction.remove(&path)?),
+                Some(_) => transaction.set_with(&path, crate::Existing::Any, |visitor| {
+                    state.visit("", visitor).map(drop)
+                })?,
+            }
+            match to {
+                Datastore::Candidate => self.begin_replacement(transaction),
+                _ => Ok(()),
+            }
+        })
+    }
+}
