@@ -54,6 +54,18 @@ impl Condition {
 }
 
 impl Ready {
+    /// Refuses conditions on what is changed through layers: they are about nodes of the store itself.
+    pub fn refuse(&self) -> Result<()> {
+        match self.expected.is_empty() && self.revision.is_none() {
+            true => Ok(()),
+            false => Err(Error::unsupported(format!(
+                "{}: a condition is about a node of the store itself; name it by its path there, without \
+                 `--stack` and `--datastore`",
+                self.verb
+            ))),
+        }
+    }
+
     /// Goes on only if all that is expected at a path holds.
     pub fn check(&self, transaction: &Transaction<'_>, path: &str) -> Result<()> {
         let checked = match self.revision {

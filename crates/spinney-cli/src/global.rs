@@ -4,6 +4,7 @@
 
 use clap::{Args, ValueEnum};
 use spinney::backends::json::Take;
+use spinney::datastores::Datastores;
 use spinney::{Durability, ErrorKind, OpenOptions, Result, Snapshot, Store};
 
 use crate::message;
@@ -68,6 +69,17 @@ pub enum Level {
     None,
 }
 
+/// Whether no commit waits that was not confirmed in time. A store without datastores has none, and of
+/// a damaged one the verb tells what it cannot read.
+fn is_settled(datastores: Result<Datastores>) -> Result<()> {
+    match datastores {
+        Err(error) if !matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Corrupted) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The user who runs the command.
 fn user() -> String {
     ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default()
@@ -89,8 +101,7 @@ impl Global {
                 self.open_to_change(&Write::default())?;
                 OpenOptions::new().create(false).read_only(true).open(&self.store)
             }
-            Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
-            _ => Ok(store),
+            result => is_settled(result).map(|()| store),
         }
     }
 
@@ -106,10 +117,7 @@ impl Global {
 
     /// The store, without a commit that was not confirmed in time.
     fn settled(&self, store: Store) -> Result<Store> {
-        match store.datastores() {
-            Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
-            _ => Ok(store),
-        }
+        is_settled(store.datastores()).map(|()| store)
     }
 
     /// Tells the user something that is not data.

@@ -41,6 +41,7 @@ impl Remove {
     pub fn run(self, global: &Global) -> Result<()> {
         let condition = self.condition.ready("remove")?;
         if !self.place.is_store() {
+            condition.refuse()?;
             let store = global.open_to_change(&self.write)?;
             let remove = |edit: &mut LayerEdit<'_, '_>| edit.remove(&self.path);
             let was_there = self.place.edit(&store, &self.write, remove)?;

@@ -76,6 +76,7 @@ impl Set {
         }
         let store = global.open_or_create(&self.write)?;
         if !self.place.is_store() {
+            condition.refuse()?;
             return self.set_in_layer(&store, &input, opened.take());
         }
         store.write(|transaction| {

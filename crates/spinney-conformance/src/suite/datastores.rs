@@ -136,7 +136,7 @@ fn conflicts(s: &Subject) {
         ]
     );
     let tried = commit(&all);
-    refused(Conflict, "`/a/gone`, `/a/m`, `/a/x`", tried);
+    refused(Conflict, "`/a/gone`, `/a/m`, `/a/x`: changed by others", tried);
     assert_eq!(text(&all, Running), before);
     refused(Conflict, "`/a/x`", all.rebase(Prefer::Neither));
     refused(Conflict, "`/a/x`", all.validate());

@@ -45,7 +45,8 @@ pub(super) fn begin(transaction: &mut Transaction<'_>, options: &CandidateCommit
     };
     if timeout.is_zero() || timeout > WAIT_MAX {
         return Err(Error::invalid_input(format!(
-            "a confirmation cannot be waited for {timeout:?}; at most {} days",
+            "a confirmation cannot be waited for {} s; write more than 0, and at most {} days",
+            timeout.as_secs(),
             WAIT_MAX.as_secs() / (24 * 60 * 60)
         )));
     }
