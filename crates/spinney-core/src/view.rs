@@ -23,7 +23,7 @@ use crate::varint;
 use crate::visit::{Container, Scalar, Text, Visitor};
 
 /// Few encoded keys are longer.
-const KEY_LEN_USUAL: usize = 64;
+pub(crate) const KEY_LEN_USUAL: usize = 64;
 
 mod walk;
 mod waypoint;

@@ -149,6 +149,11 @@ impl Snapshot {
         }
     }
 
+    /// Whether it is one state of one backend.
+    pub(crate) fn is_one_state(&self) -> bool {
+        matches!(self.made_of, MadeOf::State)
+    }
+
     /// What answers for a path; `None` when trees are kept apart and there is none of that name.
     fn holder(&self, path: &str) -> Result<Option<&Snapshot>> {
         match &self.made_of {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::marks::{self, Marks};
-use super::{Children, Leaf, Name, Node};
+use super::{Children, Descended, Leaf, Name, Node, descend_by_steps};
 use crate::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{EncodedKey, Key};
@@ -54,6 +54,19 @@ impl<N: Node> Merged<N> {
     /// The layers that it comes from, the highest first: one, or those whose maps are merged.
     pub fn layers(&self) -> impl Iterator<Item = usize> + '_ {
         self.parts.iter().map(|part| part.layer)
+    }
+
+    /// The node that decides alone, or the maps that are merged, the highest first, each with the number
+    /// of its layer; `None` when marks are concerned.
+    pub fn unmarked(&self) -> Option<impl Iterator<Item = (usize, &N)> + Clone> {
+        let is_unmarked = self.parts.iter().all(|part| part.marks == Marks::NONE);
+        is_unmarked.then(|| self.parts.iter().map(|part| (part.layer, &part.node)))
+    }
+
+    /// What [`Merged::unmarked`] gave.
+    pub fn of_unmarked(parts: impl IntoIterator<Item = (usize, N)>) -> Merged<N> {
+        let part = |(layer, node)| Part { layer, node, marks: Marks::NONE };
+        Merged { parts: parts.into_iter().map(part).collect() }
     }
 
     /// Keeps what decides of the nodes at one place; false when there is nothing.
@@ -178,6 +191,29 @@ impl<N: Node> Node for Merged<N> {
             }
             _ => error,
         })
+    }
+
+    /// Where no marks are, a layer that has a leaf there hides those below it, and they are not read.
+    #[inline]
+    fn descend(self, path: &str) -> Result<Descended<Merged<N>>> {
+        let mut is_shared = self.unmarked().is_none() || path.is_empty();
+        for Part { layer, node, .. } in &self.parts {
+            if is_shared {
+                break;
+            }
+            match node.clone().descend(path)? {
+                Descended::Found(node) if node.kind()? != NodeKind::Map => {
+                    return Ok(Descended::Found(Merged::of_unmarked([(*layer, node)])));
+                }
+                Descended::Found(_) => is_shared = true,
+                Descended::Ended => return Ok(Descended::Ended),
+                Descended::Missing => {}
+            }
+        }
+        match is_shared {
+            true => descend_by_steps(self, path),
+            false => Ok(Descended::Missing),
+        }
     }
 
     fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()> {

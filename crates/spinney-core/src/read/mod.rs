@@ -94,29 +94,68 @@ pub trait Node: Clone {
     }
     /// Drives a visitor over it and all below it.
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()>;
+    /// The node that a checked path leads to, a segment after the other.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage.
+    fn descend(self, path: &str) -> Result<Descended<Self>> {
+        descend_by_steps(self, path)
+    }
     /// Its metadata, name and value, in the order of the names.
     fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()>;
 }
 
-/// The node that a checked path leads to from another one; `None` when there is none.
-///
-/// # Errors
-/// `Corrupted` for damage.
-pub fn descend<N: Node>(mut node: N, path: &str) -> Result<Option<N>> {
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Descended<N> {
+    /// To a node.
+    Found(N),
+    /// To a member that a map does not have, through nothing but maps.
+    Missing,
+    /// Through a scalar or into a list, where there is nothing at its end.
+    Ended,
+}
+
+impl<N> Descended<N> {
+    /// The same of another type of node.
+    #[inline]
+    pub fn map<M>(self, of: impl FnOnce(N) -> M) -> Descended<M> {
+        match self {
+            Descended::Found(node) => Descended::Found(of(node)),
+            Descended::Missing => Descended::Missing,
+            Descended::Ended => Descended::Ended,
+        }
+    }
+
+    /// The node, if there is one.
+    pub fn found(self) -> Option<N> {
+        match self {
+            Descended::Found(node) => Some(node),
+            _ => None,
+        }
+    }
+}
+
+/// [`Node::descend`] for a tree that knows no better way.
+fn descend_by_steps<N: Node>(mut node: N, path: &str) -> Result<Descended<N>> {
+    let mut absent = Descended::Missing;
     for segment in path::segments(path) {
         let found = match node.kind()? {
             NodeKind::Map => node.enter(&Name::new(segment))?,
-            NodeKind::List => match path::position(&segment) {
-                Some(position) => node.enter_position(position)?,
-                None => false,
-            },
-            _ => false,
+            NodeKind::List => {
+                absent = Descended::Ended;
+                match path::position(&segment) {
+                    Some(position) => node.enter_position(position)?,
+                    None => false,
+                }
+            }
+            _ => return Ok(Descended::Ended),
         };
         if !found {
-            return Ok(None);
+            return Ok(absent);
         }
     }
-    Ok(Some(node))
+    Ok(Descended::Found(node))
 }
 
 /// Children of one node, in order.

@@ -3,10 +3,11 @@
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key};
 use crate::node::{self, LongForm, Node as Encoded, NodeKind};
-use crate::view::{Cursor, Slot, View};
+use crate::view::{Cursor, KEY_LEN_USUAL, Slot, View};
 use crate::visit::{Container, Scalar, Visitor};
 
-use super::{Children, Leaf, Name, Node};
+use super::{Children, Descended, Leaf, Name, Node};
+use crate::path;
 
 /// A node of a store, at one state.
 #[derive(Clone)]
@@ -24,6 +25,23 @@ impl<'s> Stored<'s> {
     pub fn new(view: View<'s>, mut slot: Slot<'s>) -> Result<Stored<'s>> {
         view.follow(&mut slot)?;
         Ok(Stored { view, slot })
+    }
+
+    /// Whether it is a container in pages, so that a step below it asks the engine.
+    #[inline]
+    pub fn is_paged(&self) -> bool {
+        node::is_paged(self.slot.encoded())
+    }
+
+    /// The tree that it is in and its bytes, to be kept for [`Stored::kept`].
+    pub fn keep(&self) -> Slot<'static> {
+        Slot::owned(self.slot.tree, self.slot.encoded())
+    }
+
+    /// A node of the same state that was kept.
+    #[inline]
+    pub fn kept(view: View<'s>, slot: &Slot<'static>) -> Stored<'s> {
+        Stored { view, slot: slot.clone() }
     }
 
     /// The state and the place in it.
@@ -101,6 +119,21 @@ impl<'s> Node for Stored<'s> {
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
         self.view.walk(&self.slot, visitor)
+    }
+
+    #[inline]
+    fn descend(mut self, path: &str) -> Result<Descended<Stored<'s>>> {
+        let mut key = Vec::with_capacity(KEY_LEN_USUAL);
+        let mut absent = Descended::Missing;
+        for part in path::parts(path) {
+            if self.slot.read()?.node.container() != Some(Container::Map) {
+                absent = Descended::Ended;
+            }
+            if !self.view.enter(&mut self.slot, &path::unescape(part), &mut key)? {
+                return Ok(absent);
+            }
+        }
+        Ok(Descended::Found(self))
     }
 
     fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()> {

@@ -6,6 +6,7 @@
 
 mod feed;
 mod latency;
+mod layers;
 mod log;
 mod processes;
 mod reads;
@@ -78,10 +79,11 @@ pub const ROWS: &[(&str, &str)] = &[
         "when does a subscriber in another process know of a commit, and what does it cost to wait?",
     ),
     ("schema", "what does a schema cost a commit, and many references at once?"),
+    ("layers", "what do layers cost a read, a commit and a copy?"),
     ("huge", "what do millions of inserts cost, by random ids and in the order of paths?"),
 ];
 
-const MEASURES: [Measure; 10] = [
+const MEASURES: [Measure; 11] = [
     threads::measure,
     processes::measure,
     reads::measure,
@@ -91,6 +93,7 @@ const MEASURES: [Measure; 10] = [
     log::measure,
     feed::measure,
     schema::measure,
+    layers::measure,
     huge::measure,
 ];
 

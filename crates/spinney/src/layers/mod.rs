@@ -5,6 +5,7 @@
 //! locked) is in their metadata: [`spinney_core::read::marks`]. `datastores` and Elektra's namespaces
 //! are stacks with known names.
 
+mod filter;
 mod fold;
 mod kept;
 mod reached;

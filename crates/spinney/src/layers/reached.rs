@@ -3,7 +3,7 @@
 use spinney_core::key::{EncodedKey, Key};
 use spinney_core::node::NodeKind;
 use spinney_core::read::{
-    Children, Leaf, Merged, MergedChildren, Name, Node, Stored, StoredChildren,
+    Children, Descended, Leaf, Merged, MergedChildren, Name, Node, Stored, StoredChildren,
 };
 use spinney_core::{Result, Visitor};
 
@@ -98,6 +98,15 @@ impl<'s> Node for Reached<'s> {
             Reached::Stored(node) => node.visit(visitor),
             Reached::Merged(node) => node.visit(visitor),
         }
+    }
+
+    #[inline]
+    fn descend(self, path: &str) -> Result<Descended<Reached<'s>>> {
+        let found = match self {
+            Reached::Stored(node) => node.descend(path)?.map(Reached::Stored),
+            Reached::Merged(node) => node.descend(path)?.map(Reached::Merged),
+        };
+        Ok(found)
     }
 
     fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()> {

@@ -1,10 +1,14 @@
 //! One state of a stack: a state of each store that its layers are in.
 
+use std::cell::{Cell, OnceCell, Ref, RefCell};
+
 use spinney_core::backend::Revision;
 use spinney_core::node::NodeKind;
-use spinney_core::read::{Children, Merged, Node, descend};
-use spinney_core::{Error, Path, Result, path};
+use spinney_core::read::{Children, Descended, Merged, Node, Stored};
+use spinney_core::view::Slot;
+use spinney_core::{Error, Key, Path, Result, path};
 
+use super::filter::{Filter, KeyHash};
 use super::{Layer, Reached};
 use crate::snapshot::Snapshot;
 
@@ -13,6 +17,43 @@ pub(crate) struct Layers {
     /// One for each store.
     states: Vec<Snapshot>,
     layers: Vec<Placed>,
+    /// Where the last read led through.
+    way: RefCell<Option<Way>>,
+}
+
+/// A map that several layers may share, without marks, of which one is in pages: reads of members
+/// begin there and not at the roots.
+struct Way {
+    path: String,
+    parts: Vec<(usize, Slot<'static>)>,
+    /// How often it was taken.
+    times: Cell<u32>,
+    /// The keys of the maps that have few, once it was taken often.
+    filters: OnceCell<Vec<Option<Filter>>>,
+}
+
+/// Reads after which it pays to know the keys of small maps.
+const OFTEN: u32 = 64;
+
+impl Way {
+    fn at(path: &str, node: &Merged<Reached<'_>>) -> Option<Way> {
+        let parts = node.unmarked()?;
+        let mut is_paged = false;
+        let kept = |(at, node): (usize, &Reached<'_>)| match node {
+            Reached::Stored(node) => {
+                is_paged |= node.is_paged();
+                Some((at, node.keep()))
+            }
+            Reached::Merged(_) => None,
+        };
+        let parts = parts.map(kept).collect::<Option<_>>()?;
+        is_paged.then(|| Way {
+            path: path.to_owned(),
+            parts,
+            times: Cell::default(),
+            filters: OnceCell::new(),
+        })
+    }
 }
 
 /// Where a layer is.
@@ -49,7 +90,7 @@ impl Layers {
             };
             placed.push(Placed { name: layer.name.clone(), state, path: layer.path.clone() });
         }
-        Ok(Layers { states, layers: placed })
+        Ok(Layers { states, layers: placed, way: RefCell::default() })
     }
 
     /// The revision of the store that the highest layer is in.
@@ -63,6 +104,20 @@ impl Layers {
     }
 
     fn merged(&self, path: &str) -> Result<Option<Merged<Reached<'_>>>> {
+        if let Some(way) = self.on_the_way(path) {
+            path::check_from(path, way.path.len())?;
+            let rest = &path[way.path.len()..];
+            let hash = path::segments(rest).next().map(|key| KeyHash::of(Key::new(&key)));
+            let filters = self.filters(&way)?;
+            let may_have = |at: usize| match (filters, hash) {
+                ([], _) | (_, None) => true,
+                (filters, Some(hash)) => filters[at].as_ref().is_none_or(|few| few.may_have(hash)),
+            };
+            let parts = way.parts.iter().enumerate().filter(|(at, _)| may_have(*at));
+            let node = Merged::of_unmarked(parts.map(|(_, part)| self.kept(part)));
+            let found = node.descend(rest);
+            return found.map(Descended::found).map_err(|error| error.at(path::Display(path)));
+        }
         path::check(path)?;
         let mut roots = Vec::with_capacity(self.layers.len());
         for (at, layer) in self.layers.iter().enumerate() {
@@ -70,8 +125,55 @@ impl Layers {
                 roots.push((at, node));
             }
         }
-        let Some(root) = Merged::new(roots)? else { return Ok(None) };
-        descend(root, path).map_err(|error| error.at(path::Display(path)))
+        let Some(mut node) = Merged::new(roots)? else { return Ok(None) };
+        // Step by step, to see where a way begins.
+        let keeps_ways = self.states.iter().all(Snapshot::is_one_state);
+        let mut from = 0;
+        let mut way = None;
+        while from < path.len() {
+            if keeps_ways && node.kind()? == NodeKind::Map {
+                way = Way::at(&path[..from], &node).or(way);
+            }
+            let end = path[from + 1..].find('/').map_or(path.len(), |len| from + 1 + len);
+            let step = node.descend(&path[from..end]);
+            let step = step.map_err(|error| error.at(path::Display(&path[..end])))?;
+            let Some(next) = step.found() else {
+                self.way.replace(way);
+                return Ok(None);
+            };
+            (node, from) = (next, end);
+        }
+        self.way.replace(way);
+        Ok(Some(node))
+    }
+
+    /// A part of a way, to be read.
+    fn kept(&self, (at, slot): &(usize, Slot<'static>)) -> (usize, Reached<'_>) {
+        let view = self.states[self.layers[*at].state].view();
+        (*at, Reached::Stored(Stored::kept(view, slot)))
+    }
+
+    /// What is known of the keys of a way's maps; nothing while it was not taken often.
+    fn filters<'w>(&self, way: &'w Way) -> Result<&'w [Option<Filter>]> {
+        if let Some(known) = way.filters.get() {
+            return Ok(known);
+        }
+        let times = way.times.get() + 1;
+        way.times.set(times);
+        if times < OFTEN {
+            return Ok(&[]);
+        }
+        let filters = way.parts.iter().map(|part| Filter::of(&self.kept(part).1));
+        let filters = filters.collect::<Result<_>>()?;
+        Ok(way.filters.get_or_init(|| filters))
+    }
+
+    /// What was read last, when a path leads through it.
+    fn on_the_way(&self, path: &str) -> Option<Ref<'_, Way>> {
+        let way = self.way.borrow();
+        let leads_on =
+            |way: &Way| path.strip_prefix(&*way.path).is_some_and(|rest| rest.starts_with('/'));
+        Ref::filter_map(way, |way| way.as_ref().filter(|way| leads_on(way))).ok()
     }
 
     /// The names of the layers that the node at a path comes from; `None` when there is none.
