@@ -20,6 +20,7 @@ use crate::record::{SEAL_LEN, seal};
 use crate::scratch::{MemoryScratch, Merge, RunWriter, Scratch};
 use crate::value::duplicate_key;
 use crate::varint;
+use crate::view::StoredMap;
 use crate::visit::{Container, Scalar, Visitor};
 
 /// Bytes that one open container buffers before it goes to scratch or, a list, to pages.
@@ -100,7 +101,7 @@ impl Builder {
         scratch: Option<&'a NewScratch<'a>>,
     ) -> Build<'a, 'b> {
         let buffer_len_max = self.buffer_len_max.unwrap_or(BUFFER_LEN_MAX);
-        Build { b: self, pending, tree, depth, scratch, buffer_len_max }
+        Build { b: self, pending, tree, depth, scratch, buffer_len_max, copies_pages: false }
     }
 }
 
@@ -112,9 +113,18 @@ pub struct Build<'a, 'b> {
     depth: usize,
     scratch: Option<&'a NewScratch<'a>>,
     buffer_len_max: usize,
+    copies_pages: bool,
 }
 
 impl Build<'_, '_> {
+    /// Takes maps in pages as they are. Only for what is read from the same store: others have pages of
+    /// another size.
+    #[must_use]
+    pub fn copying_pages(mut self) -> Self {
+        self.copies_pages = true;
+        self
+    }
+
     /// The encoded node.
     ///
     /// # Errors
@@ -506,6 +516,23 @@ impl Visitor for Build<'_, '_> {
             node::write_paged(frame.container, id, &mut b.arena);
         }
         self.end_value()
+    }
+
+    /// Pages that refer to nothing are copied as they are.
+    fn stored_map(&mut self, map: &StoredMap<'_>) -> Result<bool> {
+        let depth = self.depth + self.b.frames.len() + 1;
+        if !self.copies_pages || map.levels()?.is_none_or(|levels| depth + levels > DEPTH_MAX) {
+            return Ok(false);
+        }
+        self.write_meta()?;
+        let (tree, id) = (self.tree, self.pending.new_id(self.tree)?);
+        map.copy(tree, id, |key, record| {
+            self.pending.put(key, record);
+            self.pending.write_ahead(tree)
+        })?;
+        node::write_paged(Container::Map, id, &mut self.b.arena);
+        self.end_value()?;
+        Ok(true)
     }
 
     fn meta(&mut self, name: &str, value: &str) -> Result<()> {

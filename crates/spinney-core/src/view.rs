@@ -25,9 +25,11 @@ use crate::visit::{Container, Scalar, Text, Visitor};
 /// Few encoded keys are longer.
 pub(crate) const KEY_LEN_USUAL: usize = 64;
 
+mod stored_map;
 mod walk;
 mod waypoint;
 
+pub use stored_map::StoredMap;
 pub use waypoint::{Passed, Waypoint};
 
 /// Bytes of a record, borrowed from the snapshot or shared; cheap to clone.

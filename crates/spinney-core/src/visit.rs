@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::key::{Key, StoredKey, not_a_key};
 use crate::number::Num;
 use crate::stretch::Stretch;
+use crate::view::StoredMap;
 
 /// The two kinds of container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,6 +104,14 @@ pub trait Visitor {
     #[inline]
     fn stored_text(&mut self, text: StoredText<'_>) -> Result<()> {
         self.scalar(Scalar::String(text.check()?))
+    }
+
+    /// A map in pages: a receiver that copies pages may take it as a whole and answer true; else its
+    /// members follow, as of any map.
+    #[inline]
+    fn stored_map(&mut self, map: &StoredMap<'_>) -> Result<bool> {
+        let _ = map;
+        Ok(false)
     }
 
     /// Whether the receiver wants [`Visitor::element`] calls.

@@ -15,6 +15,7 @@ pub(super) const CASES: &[Case] = &[
     ("renaming a tree and using the old name", renaming_and_reusing),
     ("from tree to tree", between_trees),
     ("copies stand alone", copies),
+    ("large maps are copied with their pages", large_copies),
     ("a copy into itself", copy_into_itself),
     ("moved in and out within one transaction", there_and_back),
     ("what moved out of a removed subtree stays", out_of_the_removed),
@@ -23,6 +24,54 @@ pub(super) const CASES: &[Case] = &[
 
 fn large(count: u64) -> Value {
     (0..count).map(Value::from).collect::<Vec<_>>().into()
+}
+
+/// A map of records, one of which may hold something in pages of its own.
+fn records(count: u64, held: Option<Value>) -> Value {
+    let record = |n: u64| json(&format!(r#"{{"id": {n}, "tags": ["a", {{"b": {n}}}]}}"#));
+    let mut records: spinney::Map = (0..count).map(|n| (format!("key {n}"), record(n))).collect();
+    if let Some(held) = held {
+        records.insert("key 7", held);
+    }
+    Value::Map(records)
+}
+
+fn large_copies(s: &Subject) {
+    let long = Value::from("long ".repeat(20_000));
+    for held in [None, Some(large(2_000)), Some(long), Some(records(500, None))] {
+        let whole = records(1_500, held);
+        s.write(|tx| {
+            tx.set("/from", &whole)?;
+            tx.set_meta("/from", "who", Some("me"))
+        });
+        s.write(|tx| tx.copy("/from", "/to"));
+        s.write(|tx| tx.copy("/to", "/other/inside"));
+        // Neither knows of the others.
+        s.write(|tx| {
+            tx.remove("/from/key 7")?;
+            tx.set("/to/key 8/id", &"changed".into())?;
+            tx.set("/other/inside/key 1499", &Value::Null)
+        });
+        s.write(|tx| tx.remove("/from"));
+        s.store.reclaim().expect("it is reclaimed");
+        let mut expected = [whole.clone(), whole];
+        let [Value::Map(to), Value::Map(inside)] = &mut expected else { unreachable!() };
+        let Some(Value::Map(record)) = to.get_mut("key 8") else { unreachable!() };
+        record.insert("id", "changed");
+        inside.insert("key 1499", Value::Null);
+        assert!(s.get("/to") == Some(expected[0].clone()));
+        assert!(s.get("/other/inside") == Some(expected[1].clone()));
+        assert_eq!(s.count("/to"), Some(1_500));
+        let meta = s.store.read().expect("a state").meta("/other/inside").expect("an answer");
+        assert_eq!(meta, Some(vec![("who".to_owned(), "me".to_owned())]));
+        s.check();
+    }
+    // A copy of what is edited in the same transaction.
+    s.write(|tx| {
+        tx.set("/to/key 9", &"edited".into())?;
+        tx.copy("/to", "/again")
+    });
+    assert_eq!((s.count("/again"), s.get("/again/key 9")), (Some(1_500), Some("edited".into())));
 }
 
 fn within_a_tree(s: &Subject) {

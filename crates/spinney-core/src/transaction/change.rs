@@ -320,7 +320,8 @@ impl Transaction<'_> {
         let depth = path::segments(to).count();
         let fork = self.pending.fork()?;
         let view = View { snapshot: &fork, key_len_max: self.pending.sizes.key_len_max };
-        let mut build = self.builder.build(&mut self.pending, tree, depth, self.scratch);
+        let build = self.builder.build(&mut self.pending, tree, depth, self.scratch);
+        let mut build = build.copying_pages();
         let copied = match read::resolve(&self.edits, &view, from)? {
             Some(found) => read::walk(&self.edits, &view, found, &mut build),
             None => Err(Error::not_found("there is nothing to copy")),

@@ -2,14 +2,14 @@
 
 use std::ops::Bound;
 
-use super::{Bytes, PageRecord, Slot, View};
+use super::{Bytes, PageRecord, Slot, StoredMap, View};
 use crate::Path;
 use crate::backend::{Records, TreeId};
 use crate::error::{Error, ErrorKind, Result};
 use crate::inline::{Frames, Reference, Visited};
 use crate::layout::{RecordKind, prefix};
 use crate::node::Node;
-use crate::visit::Visitor;
+use crate::visit::{Container, Visitor};
 
 /// A container that begins in a record of its own, or a node that was asked for.
 struct Level<'s> {
@@ -81,6 +81,11 @@ impl<'s> Walk<'s> {
     ) -> Result<()> {
         match reference {
             Reference::Long(long) => self.view.visit_long(tree, long, visitor),
+            Reference::Paged(Container::Map, id)
+                if visitor.stored_map(&StoredMap::new(self.view, tree, id))? =>
+            {
+                Ok(())
+            }
             Reference::Paged(container, id) => {
                 visitor.open(container)?;
                 let first = prefix(tree, RecordKind::Page, id);
