@@ -12,6 +12,7 @@ mod table;
 
 use std::time::{Duration, Instant};
 
+use spinney_core::backend::Revision;
 use spinney_core::{Error, ErrorKind, Path, Result, path};
 
 use crate::Transaction;
@@ -136,14 +137,20 @@ impl Store {
     fn lock_when_free(&self, place: Path, options: &LockOptions) -> Result<Lock> {
         let deadline = options.wait.and_then(|wait| Instant::now().checked_add(wait));
         let is_time_left = || deadline.map_or(options.wait.is_some(), |at| Instant::now() < at);
+        let mut refused: Option<(Revision, Error)> = None;
         let mut tries = 0;
         loop {
             let (revision, seen) = self.look_around(&place)?;
             let Some(other) = seen.blocker else {
+                if let Some((_, error)) = refused.take().filter(|(at, _)| *at == revision) {
+                    // It was no lock.
+                    return Err(error);
+                }
                 match self.take(&place, options, &seen.void) {
                     // Somebody was faster.
                     Err(error) if error.kind() == ErrorKind::Busy && tries < TRIES_MAX => {
-                        tries += 1
+                        refused = Some((revision, error));
+                        tries += 1;
                     }
                     taken => return taken,
                 }
@@ -152,7 +159,7 @@ impl Store {
             if !is_time_left() {
                 return Err(busy(&other, self.base_path()));
             }
-            tries = 0;
+            (refused, tries) = (None, 0);
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             let expires =
                 other.expires_ms.map(|at| Duration::from_millis(at.saturating_sub(now_ms())));
@@ -162,7 +169,7 @@ impl Store {
     }
 
     /// What of the newest state is in the way of a lock, and which locks are void.
-    fn look_around(&self, place: &str) -> Result<(u64, Seen)> {
+    fn look_around(&self, place: &str) -> Result<(Revision, Seen)> {
         let snapshot = self.read()?;
         let (revision, view) = (snapshot.revision()?, snapshot.view());
         let locks = self.locks_and_owners();

@@ -80,6 +80,7 @@ fn renew(store: &WeakStore, owner: &Weak<Owner>) {
     }
     let id = owner.record.id;
     let extended = store.write_with(Durability::Process, |transaction| {
+        transaction.set_message("renew the lease of an owner")?;
         // It may have given up what it held meanwhile, or be taken for dead.
         transaction.at_root(|transaction| match transaction.exists(&format!("{TREE}/{id}"))? {
             true => extend(transaction, id),

@@ -202,6 +202,7 @@ impl Shared {
             return;
         }
         let mut remove = |transaction: &mut Transaction<'_>| {
+            transaction.set_message("remove what dead owners have left")?;
             transaction.at_root(|transaction| locks::remove_void(transaction, void))
         };
         // What is left is met, and removed, again.
