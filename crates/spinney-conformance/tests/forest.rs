@@ -223,7 +223,7 @@ fn a_lock_is_of_one_tree() -> Result<()> {
     assert_eq!(paths, ["/a/x", "/b"]);
     let helper = OpenOptions::new().owner(Some(other.owner())).over_trees(Arc::clone(&trees) as _);
     set(&helper, "/b")?;
-    refused(ErrorKind::Busy, "`/b` is locked by bob", set(&ann, "/b"));
+    refused(ErrorKind::Busy, "`/b` is locked by bob", ann.write(|tx| tx.remove("/b")));
     refused(ErrorKind::NotFound, "is not locked", bob.break_lock("").map(drop));
     bob.break_lock("/a/x")?;
     assert!(!locked.is_held() && other.is_held());
