@@ -5,9 +5,15 @@
 use clap::{Args, ValueEnum};
 use spinney::backends::json::Take;
 use spinney::datastores::Datastores;
-use spinney::{Durability, ErrorKind, OpenOptions, Result, Snapshot, Store};
+use spinney::{Durability, ErrorKind, OpenOptions, OwnerId, Result, Snapshot, Store};
 
 use crate::message;
+
+/// The environment variable that says which store is meant.
+pub const STORE: &str = "SPINNEY_STORE";
+
+/// The one that says whose locks are those of the command.
+pub const OWNER: &str = "SPINNEY_OWNER";
 
 /// Options before or after any verb.
 #[derive(Args)]
@@ -17,7 +23,7 @@ pub struct Global {
     #[arg(
         long,
         global = true,
-        env = "SPINNEY_STORE",
+        env = STORE,
         default_value = "spinney-store",
         value_name = "URL"
     )]
@@ -42,6 +48,10 @@ pub struct Write {
     /// Why the change is made, for the log
     #[arg(long, short, value_name = "TEXT")]
     pub message: Option<String>,
+
+    /// Change what this owner has locked, too; `spinney lock` says it to its command
+    #[arg(long, env = OWNER, value_name = "ID", hide = true)]
+    pub owner: Option<OwnerId>,
 
     /// Which one to take of a `json:` file that was edited and commits that it lacks
     #[arg(long, value_enum, value_name = "WHICH")]
@@ -138,6 +148,7 @@ impl Write {
         OpenOptions::new()
             .durability(self.level())
             .take(take)
+            .owner(self.owner)
             .author(self.author.clone().unwrap_or_else(user))
             .message(self.message.clone().unwrap_or_default())
     }

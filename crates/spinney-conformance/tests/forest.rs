@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use spinney::forest::Trees;
 use spinney::formats::parse;
 use spinney::{
-    Answer, ErrorKind, Expect, Expected, OpenOptions, Proposal, Result, Store, SubscriberOptions,
-    Value, ValueHash,
+    Answer, ErrorKind, Expect, Expected, LockOptions, OpenOptions, Proposal, Result, Store,
+    SubscriberOptions, Value, ValueHash,
 };
 use spinney_core::Memory;
 use spinney_core::backend::{Backend, Capabilities};
@@ -200,5 +200,38 @@ fn copies_go_tree_by_tree() -> Result<()> {
     refused(ErrorKind::AlreadyExists, "not empty", target.copy_from(&source.read()?, &mut |_| ()));
     let back = spinney::open("memory:")?;
     assert_eq!(back.copy_from(&target.read()?, &mut |_| ())?.hash, copied.hash);
+    Ok(())
+}
+
+#[test]
+fn a_lock_is_of_one_tree() -> Result<()> {
+    let capabilities = Memory::new().capabilities().clone();
+    let trees = Arc::new(InMemory { capabilities, trees: Mutex::default() });
+    let open = |author: &str| OpenOptions::new().author(author).over_trees(Arc::clone(&trees) as _);
+    let (ann, bob) = (open("ann"), open("bob"));
+    let lock = |store: &Store, path: &str| store.lock(path, LockOptions::default());
+    let set = |store: &Store, path: &str| store.write(|tx| tx.set(path, &1.into())).map(drop);
+    refused(ErrorKind::Unsupported, "lock a tree, such as `/people`", lock(&ann, "").map(drop));
+    let locked = lock(&ann, "/a/x")?;
+    refused(ErrorKind::Busy, "`/a/x` is locked by ann", set(&bob, "/a"));
+    refused(ErrorKind::Busy, "`/a/x` is locked by ann", lock(&bob, "/a").map(drop));
+    set(&bob, "/a/y")?;
+    set(&bob, "/b")?;
+    set(&ann, "/a/x")?;
+    let other = lock(&bob, "/b")?;
+    let paths: Vec<String> = ann.locks()?.iter().map(|lock| (*lock.path).to_owned()).collect();
+    assert_eq!(paths, ["/a/x", "/b"]);
+    let helper = OpenOptions::new().owner(Some(other.owner())).over_trees(Arc::clone(&trees) as _);
+    set(&helper, "/b")?;
+    refused(ErrorKind::Busy, "`/b` is locked by bob", ann.write(|tx| tx.remove("/b")));
+    refused(ErrorKind::NotFound, "is not locked", bob.break_lock("").map(drop));
+    bob.break_lock("/a/x")?;
+    assert!(!locked.is_held() && other.is_held());
+    set(&bob, "/a")?;
+    drop((locked, other));
+    assert!(ann.locks()?.is_empty());
+    let copy = spinney::open("memory:")?;
+    copy.copy_from(&ann.read()?, &mut |_| ())?;
+    assert_eq!(copy.read()?.get("")?, Some(json(r#"{"a": 1, "b": 1}"#)));
     Ok(())
 }

@@ -46,6 +46,7 @@ pub mod value;
 pub mod varint;
 pub mod view;
 pub mod visit;
+pub mod without;
 
 pub use error::{Error, ErrorKind, Result};
 pub use key::Key;

@@ -1,7 +1,7 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
 //! process|durable|remove|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 //!
-//! `judged|unjudged` change a leaf under a schema and without one, `references|values` add 40 000 members under a
+//! `judged|unjudged|locked` change a leaf under a schema, without one and with a lock elsewhere, `references|values` add 40 000 members under a
 //! schema that has them refer to others and under one that does not; collect them with callgrind's
 //! `--toggle-collect='*hot_paths::measured*'`.
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 use spinney::schemas::SchemaOptions;
-use spinney::{Durability, Existing, Map, OpenOptions, Store, Value};
+use spinney::{Durability, Existing, LockOptions, Map, OpenOptions, Store, Value};
 
 const ITEMS: u32 = 100_000;
 
@@ -109,7 +109,8 @@ fn main() -> spinney::Result<()> {
         "values" => Some(""),
         _ => None,
     };
-    if link.is_some() || what == "unjudged" {
+    let _elsewhere = (what == "locked").then(|| store.lock("/elsewhere", LockOptions::default()));
+    if link.is_some() || what == "unjudged" || what == "locked" {
         store.write(|tx| {
             tx.set_with("/net", Existing::Any, |visitor| {
                 formats::read(net().as_bytes(), Dialect::Json, visitor)
@@ -125,7 +126,7 @@ fn main() -> spinney::Result<()> {
     }
     let start = Instant::now();
     match &*what {
-        "judged" | "unjudged" => change_leaves(&store, times)?,
+        "judged" | "unjudged" | "locked" => change_leaves(&store, times)?,
         "references" | "values" => add_links(&store, times)?,
         "import" => {
             for _ in 0..times {

@@ -10,10 +10,12 @@ use sha2::{Digest, Sha256};
 use spinney_core::backend::Revision;
 use spinney_core::transaction::{Existing, Transaction};
 use spinney_core::visit::StoredText;
+use spinney_core::without::Without;
 use spinney_core::{Container, Error, Key, Path, Result, Scalar, Value, Visitor};
 
 use crate::formats::{Fidelity, JsonWriter, Layout};
 use crate::hash::ValueHash;
+use crate::owners::RESERVED;
 use crate::snapshot::Snapshot;
 use crate::store::{Durability, Store};
 
@@ -67,6 +69,9 @@ impl Store {
             if tree.segment == crate::schemas::NAME {
                 continue;
             }
+            if RESERVED.contains(&&*tree.segment) {
+                continue;
+            }
             let path = Path::root().child(&tree.segment);
             let before = sum.text_len_bytes;
             let copied = self.copy_node(
@@ -100,7 +105,10 @@ impl Store {
                 let counted = Counted { hash: Sha256::new(), len: 0, progress: &mut *progress };
                 let text = JsonWriter::new(counted, Layout::Compact, Fidelity::Tagged);
                 let mut both = Both { target, text };
-                from.visit(path, &mut both)?;
+                match path.is_empty() {
+                    true => from.visit(path, &mut Without::new(&mut both, RESERVED))?,
+                    false => from.visit(path, &mut both)?,
+                };
                 let counted = both.text.finish()?;
                 let hash = ValueHash::from_bytes(counted.hash.finalize().into());
                 read = Some((hash, counted.len));

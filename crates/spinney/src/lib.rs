@@ -25,8 +25,10 @@ pub mod hash;
 mod janitor;
 pub mod journal;
 pub mod layers;
+pub mod locks;
 pub mod network;
 mod os_error;
+pub mod owners;
 #[cfg(feature = "query")]
 pub mod query;
 pub mod salvage;
@@ -40,6 +42,8 @@ pub mod undo;
 
 pub use condition::{Expect, Expected};
 pub use hash::ValueHash;
+pub use locks::{Lock, LockInfo, LockOptions};
+pub use owners::OwnerId;
 pub use snapshot::{Member, Snapshot};
 pub use spinney_core::node::NodeKind;
 pub use spinney_core::transaction::{Commit, Existing, Transaction};

@@ -20,9 +20,11 @@ use crate::datastores::Timer;
 use crate::feed::{Bookmark, Changes};
 use crate::forest::{Apart, Forest, Reading, Trees};
 use crate::janitor::Janitor;
+use crate::locks::{self, Locks};
 #[cfg(any(feature = "mongodb", feature = "redis"))]
 use crate::network::{Network, Server, ServerOptions};
 use crate::network::{NetworkOptions, redacted};
+use crate::owners::{OwnerId, Owners, OwnersFile, Presence};
 #[cfg(feature = "schema")]
 use crate::schemas;
 use crate::snapshot::{Origin, Recent, Snapshot};
@@ -60,6 +62,7 @@ pub struct OpenOptions {
     limits: Limits,
     retention: Retention,
     note: Note,
+    owner: Option<OwnerId>,
     #[cfg(feature = "json")]
     take: Option<Take>,
     network: NetworkOptions,
@@ -74,6 +77,7 @@ impl Default for OpenOptions {
             limits: Limits::DEFAULT,
             retention: Retention::DEFAULT,
             note: Note::default(),
+            owner: None,
             #[cfg(feature = "json")]
             take: None,
             network: NetworkOptions::DEFAULT,
@@ -128,6 +132,12 @@ impl OpenOptions {
     /// Why the commits of this handle are made, unless they say otherwise.
     pub fn message(mut self, message: impl Into<String>) -> OpenOptions {
         self.note.message = message.into();
+        self
+    }
+
+    /// Writes for an owner of locks besides itself: what that one has locked, this handle may change, too.
+    pub fn owner(mut self, owner: Option<OwnerId>) -> OpenOptions {
+        self.owner = owner;
         self
     }
 
@@ -196,7 +206,9 @@ impl OpenOptions {
         let backend = crate::backends::lmdb::Lmdb::open(dir, options)?;
         let subscribers = Subscribers::with(Registry::new(dir, Arc::clone(&backend)));
         let root = spinney_core::Path::root();
-        Ok(self.based(Arc::new(backend), Some(dir.to_owned()), root, subscribers))
+        let owners = Some(OwnersFile::new(&dir.canonicalize().unwrap_or_else(|_| dir.to_owned())));
+        let place = Place { scratch_dir: Some(dir.to_owned()), owners, ..Place::default() };
+        Ok(self.placed(Arc::new(backend), place, root, subscribers))
     }
 
     #[cfg(not(feature = "lmdb"))]
@@ -331,11 +343,18 @@ impl OpenOptions {
     fn placed(
         &self,
         backend: Arc<dyn Backend>,
-        place: Place,
+        mut place: Place,
         base_path: spinney_core::Path,
         subscribers: Subscribers,
     ) -> Store {
         let key_len_max = backend.capabilities().key_len_max;
+        let presence = match (place.owners.take(), backend.capabilities().multi_process) {
+            (_, false) => Presence::OneProcess,
+            (Some(file), true) => Presence::SharedFile(file),
+            (None, true) => Presence::Network,
+        };
+        let locks =
+            Locks { cache: locks::Cache::default(), owners: Owners::new(presence, self.owner) };
         let origin = Origin { key_len_max, base_path, recent: Recent::default() };
         Store {
             shared: Arc::new(Shared {
@@ -348,6 +367,7 @@ impl OpenOptions {
                 origin: Arc::new(origin),
                 subscribers,
                 confirms: Timer::default(),
+                locks,
                 #[cfg(feature = "schema")]
                 schemas: schemas::Cache::default(),
                 process: fastrand::u64(..),
@@ -379,6 +399,8 @@ struct Place {
     tree: Option<String>,
     /// Its trees, when they are kept apart.
     forest: Option<Arc<Forest>>,
+    /// Where processes that share it see that owners live, when there is such a place.
+    owners: Option<OwnersFile>,
 }
 
 pub(crate) struct Shared {
@@ -393,6 +415,7 @@ pub(crate) struct Shared {
     subscribers: Subscribers,
     /// Who watches a commit that waits for its confirmation.
     pub(crate) confirms: Timer,
+    locks: Locks,
     #[cfg(feature = "schema")]
     schemas: schemas::Cache,
     process: u64,
@@ -406,6 +429,7 @@ pub struct Store {
 }
 
 /// A store that may be closed.
+#[derive(Clone)]
 pub(crate) struct WeakStore(Weak<Shared>);
 
 impl WeakStore {
@@ -581,16 +605,39 @@ impl Store {
         durability: Durability,
         mut edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Committed<T>> {
-        for conflicts in 0..CONFLICTS_MAX {
-            let tried = match self.forest() {
-                None => self.shared.try_write(durability, conflicts, &mut edit)?,
-                Some(forest) => forest.try_write(durability, conflicts, &mut edit)?,
-            };
-            if let Some(committed) = tried {
-                return Ok(committed);
-            }
-        }
-        Err(Error::conflict(format!("the store changed under {CONFLICTS_MAX} tries of a write")))
+        try_again(|conflicts| match self.forest() {
+            None => self.shared.try_write(durability, conflicts, &mut edit),
+            Some(forest) => forest.try_write(durability, conflicts, &mut edit),
+        })
+    }
+
+    /// As [`Store::write`], and may remove a lock of somebody else.
+    pub(crate) fn write_breaking<T>(
+        &self,
+        lock: u64,
+        mut edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        try_again(|conflicts| {
+            self.shared.try_breaking(lock, self.shared.durability, conflicts, &mut edit)
+        })
+    }
+
+    /// Who makes the commits of this handle.
+    pub(crate) fn author(&self) -> &str {
+        &self.shared.note.author
+    }
+
+    /// Why it makes them.
+    pub(crate) fn message(&self) -> &str {
+        &self.shared.note.message
+    }
+
+    pub(crate) fn locks_and_owners(&self) -> &Locks {
+        &self.shared.locks
+    }
+
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.shared.locks.owners
     }
 
     /// Tells whether an edit would be allowed: what it refuses itself, and what schemas do. Nothing is
@@ -722,6 +769,16 @@ impl Store {
     pub fn backup(&self, target: &Path) -> Result<()> {
         self.shared.backend.backup(target)
     }
+}
+
+/// Tries to write until no other writer came first.
+fn try_again<T>(mut try_once: impl FnMut(u32) -> Result<Option<T>>) -> Result<T> {
+    for conflicts in 0..CONFLICTS_MAX {
+        if let Some(done) = try_once(conflicts)? {
+            return Ok(done);
+        }
+    }
+    Err(Error::conflict(format!("the store changed under {CONFLICTS_MAX} tries of a write")))
 }
 
 /// Milliseconds since 1970.

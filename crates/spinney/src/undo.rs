@@ -9,6 +9,7 @@ use spinney_core::transaction::{Preview, Transaction};
 use spinney_core::view::View;
 use spinney_core::{Error, Result};
 
+use crate::owners;
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Store};
 
@@ -125,7 +126,7 @@ impl Store {
                 &View { snapshot: &after, key_len_max },
             )?;
             transaction.set_message(&format!("revert {revision}"))?;
-            transaction.apply_exactly(&self.below_base(expanded.invert()))
+            transaction.apply_exactly(&self.content_of(expanded.invert()))
         })
     }
 
@@ -165,8 +166,15 @@ impl Store {
                 &View { snapshot: &states.0, key_len_max },
                 &View { snapshot: &states.1, key_len_max },
             )?;
-            transaction.apply(&self.below_base(expanded.invert()))
+            transaction.apply(&self.content_of(expanded.invert()))
         })
+    }
+
+    /// What a diff from the store's root changes of the content, as one from where paths of this store
+    /// begin. Who holds something is not undone.
+    fn content_of(&self, mut diff: Diff) -> Diff {
+        diff.ops.retain(|op| owners::reserved(op).is_none());
+        self.below_base(diff)
     }
 
     /// A diff from the store's root as one from where paths of this store begin.

@@ -10,6 +10,7 @@ mod edit;
 mod export;
 mod history;
 mod import;
+mod locks;
 mod meta;
 mod patch;
 mod query;
@@ -79,6 +80,12 @@ pub enum Verb {
     Stack(stack::Stack),
     /// Commit, confirm, discard or copy the datastores: startup, running, candidate and others
     Datastore(datastore::DatastoreVerb),
+    /// Keep others from changing a path while a command runs
+    Lock(locks::Lock),
+    /// Print what is locked, and who has it
+    Locks(locks::Locks),
+    /// Break a lock
+    Unlock(locks::Unlock),
     /// Print facts about the store
     Stats(stats::Stats),
     /// Read everything and tell what is damaged
@@ -129,6 +136,9 @@ impl Verb {
             Verb::Schema(verb) => verb.run(global),
             Verb::Stack(verb) => verb.run(global),
             Verb::Datastore(verb) => verb.run(global),
+            Verb::Lock(verb) => return verb.run(global),
+            Verb::Locks(verb) => verb.run(global),
+            Verb::Unlock(verb) => verb.run(global),
             Verb::Stats(verb) => verb.run(global),
             Verb::Check(verb) => return verb.run(global),
             Verb::Checkpoint(verb) => verb.run(global),

@@ -1,9 +1,9 @@
 //! `stats`: facts about the store.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::Args;
-use spinney::{ErrorKind, Member, NodeKind, Path, Result};
+use spinney::{ErrorKind, LockInfo, Member, NodeKind, Path, Result};
 
 use crate::global::Global;
 use crate::message::one_line;
@@ -46,7 +46,9 @@ impl Stats {
         if snapshot.kind("")? == Some(NodeKind::Map) {
             snapshot.list_with("", None, None, &mut add)?;
         }
+        let locks = store.locks()?;
         facts.insert(2, ("trees".to_owned(), trees.len().to_string()));
+        facts.insert(3, ("locks".to_owned(), locks.len().to_string()));
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let mut out = stdout();
         let mut print = || {
@@ -54,7 +56,7 @@ impl Stats {
                 writeln!(out, "{name:width$}  {}", one_line(value))?;
             }
             if trees.is_empty() {
-                return out.flush();
+                return print_locks(&mut out, &locks);
             }
             let width = trees.iter().map(|(path, ..)| path.chars().count()).max().unwrap_or(0);
             let width = width.clamp(4, 60);
@@ -63,8 +65,18 @@ impl Stats {
                 let line = format!("{path:width$}  {kind:6}  {members:>9}");
                 writeln!(out, "{}", line.trim_end())?;
             }
-            out.flush()
+            print_locks(&mut out, &locks)
         };
         print().map_err(cannot_write)
     }
+}
+
+fn print_locks(out: &mut impl Write, locks: &[LockInfo]) -> io::Result<()> {
+    if !locks.is_empty() {
+        writeln!(out, "\nlock")?;
+    }
+    for lock in locks {
+        writeln!(out, "{}", one_line(&lock.to_string()))?;
+    }
+    out.flush()
 }

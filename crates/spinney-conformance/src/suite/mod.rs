@@ -15,6 +15,7 @@ mod imports;
 mod layers;
 mod limits;
 mod lists;
+mod locks;
 mod maps;
 mod moves;
 mod patches;
@@ -75,6 +76,7 @@ pub fn tree_groups(factory: Factory<'_>, is_chosen: impl Fn(&str) -> bool) {
         ("subscribers", subscribers::CASES),
         ("layers", layers::CASES),
         ("datastores", datastores::CASES),
+        ("locks", locks::CASES),
         ("bulk", bulk::CASES),
     ];
     let mut failed: Vec<&str> = Vec::new();

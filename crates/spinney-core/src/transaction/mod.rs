@@ -53,6 +53,8 @@ pub struct Transaction<'b> {
     trail: Vec<(usize, Option<u64>)>,
     note: Note,
     revisions_max: u64,
+    /// Members of the store's root that stay when the root is replaced.
+    kept: &'static [&'static str],
     /// Why only a part of a patch was applied: that must not be committed.
     broken: Option<Error>,
     /// Which trees it may touch.
@@ -105,6 +107,7 @@ impl<'b> Transaction<'b> {
             trail: Vec::with_capacity(8),
             note: Note::default(),
             revisions_max: Retention::DEFAULT.revisions_max,
+            kept: &[],
             broken: None,
             bounds: Bounds::default(),
         })
@@ -179,6 +182,11 @@ impl<'b> Transaction<'b> {
     /// Says how many revisions the change log keeps; the default is that of [`Retention`].
     pub fn set_revisions_max(&mut self, revisions_max: u64) {
         self.revisions_max = revisions_max;
+    }
+
+    /// Says which trees neither go nor come when the store's root is replaced.
+    pub fn keep_trees(&mut self, names: &'static [&'static str]) {
+        self.kept = names;
     }
 
     /// After an error of several edits that belong together, nothing can be committed any more.

@@ -9,6 +9,7 @@ use crate::edit::{Body, Edit};
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key};
 use crate::visit::{Container, Visitor};
+use crate::without::Without;
 
 use super::{Transaction, encoded_key};
 
@@ -21,6 +22,7 @@ impl Transaction<'_> {
         self.last_parent = None;
         self.trail.clear();
         self.trail.push((0, None));
+        let kept = self.kept;
         let mut members = RootMembers {
             transaction: self,
             depth: 0,
@@ -29,7 +31,7 @@ impl Transaction<'_> {
             fresh: Vec::new(),
             first_ids: Vec::new(),
         };
-        let built = source(&mut members);
+        let built = source(&mut Without::new(&mut members, kept));
         let RootMembers { fresh, first_ids, .. } = members;
         if let Err(error) = built {
             for (tree, first_id) in first_ids {
@@ -38,8 +40,9 @@ impl Transaction<'_> {
             return Err(error);
         }
         let names: BTreeSet<&EncodedKey> = fresh.iter().map(|(name, _)| name).collect();
+        let kept: Vec<EncodedKey> = kept.iter().map(|name| Key::new(name).encoded()).collect();
         for name in self.root_names()? {
-            if !names.contains(&name) {
+            if !names.contains(&name) && !kept.contains(&name) {
                 self.remove_member(0, &name)?;
             }
         }

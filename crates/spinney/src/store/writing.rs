@@ -11,15 +11,27 @@ use spinney_core::{Error, ErrorKind, Result};
 
 use super::{Committed, Durability, LOOK_AT_LOG_EVERY, Shared, now_ms};
 use crate::file_scratch::FileScratch;
+use crate::locks;
+use crate::owners::RESERVED;
 #[cfg(feature = "schema")]
 use crate::schemas;
 use crate::subscribers::Questions;
+
+/// A commit that was made.
+struct Passed<T> {
+    value: T,
+    commit: Commit,
+    /// Locks of dead owners that it has met.
+    void_locks: Vec<locks::Void>,
+}
 
 /// What a try of a write holds from when it knows its store until the commit.
 pub(crate) struct Attempt<'s> {
     durability: Durability,
     guard: Box<dyn WriteGuard + 's>,
     questions: Option<Questions>,
+    /// The lock of somebody else that the write removes.
+    breaks: Option<u64>,
 }
 
 impl Shared {
@@ -36,6 +48,20 @@ impl Shared {
         self.finish(attempt, &new_scratch, edited, edit)
     }
 
+    /// As [`Shared::try_write`], of a write that may remove a lock of somebody else.
+    pub fn try_breaking<T>(
+        &self,
+        lock: u64,
+        durability: Durability,
+        conflicts: u32,
+        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<Option<Committed<T>>> {
+        let new_scratch = || self.new_scratch();
+        let attempt = Attempt { breaks: Some(lock), ..self.attempt(durability, conflicts)? };
+        let edited = self.edited(&new_scratch, edit);
+        self.finish(attempt, &new_scratch, edited, edit)
+    }
+
     /// Begins a try.
     pub fn attempt(&self, durability: Durability, conflicts: u32) -> Result<Attempt<'_>> {
         if durability == Durability::Durable {
@@ -43,7 +69,7 @@ impl Shared {
         }
         let guard = self.backend.write_guard(conflicts)?;
         let questions = Questions::new(&self.subscribers, &self.origin)?;
-        Ok(Attempt { durability, guard, questions })
+        Ok(Attempt { durability, guard, questions, breaks: None })
     }
 
     /// A transaction on the newest state; the try has begun.
@@ -55,6 +81,7 @@ impl Shared {
         transaction.set_message(&self.note.message)?;
         transaction.set_revisions_max(self.revisions_max);
         transaction.set_base_path(self.origin.base_path.clone());
+        transaction.keep_trees(RESERVED);
         if let Some(tree) = &self.place.tree {
             transaction.keep_to_tree(tree);
         }
@@ -78,12 +105,12 @@ impl Shared {
         edited: Result<(T, Transaction<'t>)>,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
-        let Attempt { durability, guard, mut questions } = attempt;
-        let mut committed =
-            edited.and_then(|edited| self.commit(edited, new_scratch, edit, questions.as_mut()));
+        let Attempt { durability, guard, mut questions, breaks } = attempt;
+        let mut committed = edited
+            .and_then(|edited| self.commit(edited, new_scratch, edit, breaks, questions.as_mut()));
         // What needed no commit may have been decided by what was not the newest state.
         let is_unconfirmed = match &committed {
-            Ok(Some((_, commit))) => commit.diff.is_empty(),
+            Ok(Some(Passed { commit, .. })) => commit.diff.is_empty(),
             Ok(None) => false,
             Err(_) => true,
         };
@@ -91,8 +118,12 @@ impl Shared {
             committed = Ok(None);
         }
         drop(guard);
+        let mut void_locks = Vec::new();
         let settled = match committed {
-            Ok(Some((value, commit))) => self.settle(durability, value, commit).map(Some),
+            Ok(Some(Passed { value, commit, void_locks: met })) => {
+                void_locks = met;
+                self.settle(durability, value, commit).map(Some)
+            }
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
@@ -103,6 +134,7 @@ impl Shared {
                 Err(error) => questions.given_up(&error.to_string()),
             }
         }
+        self.remove_locks(&void_locks);
         settled
     }
 
@@ -112,8 +144,9 @@ impl Shared {
         edited: (T, Transaction<'t>),
         new_scratch: &'t NewScratch<'t>,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
+        breaks: Option<u64>,
         mut questions: Option<&mut Questions>,
-    ) -> Result<Option<(T, Commit)>> {
+    ) -> Result<Option<Passed<T>>> {
         let (mut value, mut transaction) = edited;
         loop {
             if let Some(questions) = &mut questions {
@@ -121,6 +154,10 @@ impl Shared {
             }
             // They look at the commit in this order.
             let mut reviewers: Vec<&mut dyn Review> = Vec::new();
+            let mut locked = locks::Guard::new(&self.locks, &self.origin.base_path, breaks);
+            if transaction.knows_tree(locks::NAME)? {
+                reviewers.push(&mut locked);
+            }
             #[cfg(feature = "schema")]
             let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path);
             #[cfg(feature = "schema")]
@@ -130,7 +167,9 @@ impl Shared {
             reviewers.extend(questions.as_deref_mut().map(|asks| asks as &mut dyn Review));
             let review = (!reviewers.is_empty()).then_some(&mut reviewers as &mut dyn Review);
             match transaction.commit_reviewed(self.commit_id(), review) {
-                Ok(commit) => return Ok(Some((value, commit))),
+                Ok(commit) => {
+                    return Ok(Some(Passed { value, commit, void_locks: locked.into_void() }));
+                }
                 Err(_) if questions.as_ref().is_some_and(|asks| asks.is_amended()) => {}
                 Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
                 Err(error) => return Err(error),
@@ -155,6 +194,19 @@ impl Shared {
         reviewers.push(&mut end);
         let judged = transaction.commit_reviewed(self.commit_id(), Some(&mut reviewers));
         if end.is_reached { Ok(()) } else { judged.map(drop) }
+    }
+
+    /// Removes the locks of dead owners that a commit has met, as far as nobody else does.
+    fn remove_locks(&self, void: &[locks::Void]) {
+        if void.is_empty() {
+            return;
+        }
+        let mut remove = |transaction: &mut Transaction<'_>| {
+            transaction.set_message("remove what dead owners have left")?;
+            transaction.at_root(|transaction| locks::remove_void(transaction, void))
+        };
+        // What is left is met, and removed, again.
+        let _ = self.try_write(Durability::Process, 0, &mut remove);
     }
 
     /// What comes after a commit, without the guard.

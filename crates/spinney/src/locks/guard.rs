@@ -1,0 +1,162 @@
+//! Refuses commits that change what others have locked, and locks that meet.
+
+use std::sync::Arc;
+
+use spinney_core::index::Derived;
+use spinney_core::transaction::{Proposed, Review};
+use spinney_core::view::View;
+use spinney_core::{Error, Result, path};
+
+use super::table::{Cache, Entry, Table, read};
+use super::{LockInfo, NAME, TREE};
+use crate::owners::{self, OwnerId, Owners};
+use crate::store::now_ms;
+
+/// Which locks there are, and for whom.
+pub struct Locks {
+    pub cache: Cache,
+    pub owners: Owners,
+}
+
+impl Locks {
+    /// What is to be removed when a lock is as good as none: its time is up, or its owner is dead.
+    ///
+    /// # Errors
+    /// Those of asking whether the owner lives.
+    pub fn void(&self, entry: &Entry, view: &View<'_>) -> Result<Option<Void>> {
+        let dead = (!self.owners.is_alive(&entry.owner, view)?).then_some(entry.owner.id);
+        let is_over = entry.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms());
+        Ok((is_over || dead.is_some()).then_some(Void { lock: entry.id, dead }))
+    }
+
+    /// Whether a lock is in force.
+    ///
+    /// # Errors
+    /// As [`Locks::void`].
+    pub fn is_in_force(&self, entry: &Entry, view: &View<'_>) -> Result<bool> {
+        Ok(self.void(entry, view)?.is_none())
+    }
+}
+
+/// What was left in a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Void {
+    pub lock: u64,
+    /// Its owner, unless that lives and the time of the lock is up.
+    pub dead: Option<OwnerId>,
+}
+
+/// Looks at one commit.
+pub struct Guard<'c> {
+    locks: &'c Locks,
+    /// Where the paths of users begin.
+    base: &'c str,
+    /// The lock that the commit breaks.
+    breaks: Option<u64>,
+    /// Locks that were met and are void.
+    void: Vec<Void>,
+}
+
+impl<'c> Guard<'c> {
+    pub fn new(locks: &'c Locks, base: &'c str, breaks: Option<u64>) -> Guard<'c> {
+        Guard { locks, base, breaks, void: Vec::new() }
+    }
+
+    /// The locks that the commit has met and that are to be removed.
+    pub fn into_void(self) -> Vec<Void> {
+        self.void
+    }
+
+    /// Refuses to go past a lock of somebody else who lives.
+    fn pass(&mut self, entry: &Entry, view: &View<'_>) -> Result<()> {
+        let is_known = self.void.iter().any(|void| void.lock == entry.id);
+        if is_known || self.locks.owners.is_own(entry.owner.id) {
+            return Ok(());
+        }
+        let void = self.locks.void(entry, view)?.ok_or_else(|| busy(entry, self.base))?;
+        self.void.push(void);
+        Ok(())
+    }
+
+    /// Looks at the locks that a commit takes, changes or gives up.
+    fn judge_locks(&mut self, before: &Table, proposed: &Proposed<'_>) -> Result<()> {
+        let (view, after) = (&proposed.before, read(&proposed.after)?);
+        for entry in before.entries() {
+            if after.find(entry.id) != Some(entry) && self.breaks != Some(entry.id) {
+                self.pass(entry, view)?;
+            }
+        }
+        for entry in after.entries() {
+            if before.find(entry.id) == Some(entry) {
+                continue;
+            }
+            if !self.locks.owners.is_own(entry.owner.id) {
+                if self.locks.is_in_force(entry, &proposed.after)? {
+                    return Err(Error::invalid_input(format!(
+                        "`{TREE}/{}` is a lock of somebody else; take one with `lock`",
+                        entry.id
+                    )));
+                }
+                continue;
+            }
+            // Nobody has a lock twice, and what is void is removed before.
+            if let Some(other) = after.around(&entry.place).iter().find(|met| met.id != entry.id) {
+                return Err(busy(other, self.base));
+            }
+        }
+        // What is not there any more need not be removed.
+        self.void.retain(|void| after.find(void.lock).is_some());
+        Ok(())
+    }
+}
+
+impl Review for Guard<'_> {
+    fn review(&mut self, proposed: &Proposed<'_>, _derived: &mut Vec<Derived>) -> Result<()> {
+        let before: Arc<Table> = self.locks.cache.at(&proposed.before)?;
+        let mut changes_locks = false;
+        for op in &proposed.diff.ops {
+            match owners::reserved(op) {
+                Some(tree) => changes_locks |= tree == NAME,
+                None => {
+                    let met = before.met_by(op);
+                    for entry in met.held {
+                        self.pass(entry, &proposed.before)?;
+                    }
+                    for entry in met.below {
+                        if op.old.is_some() || !is_left_free(&entry.place, &proposed.after)? {
+                            self.pass(entry, &proposed.before)?;
+                        }
+                    }
+                }
+            }
+        }
+        match changes_locks {
+            true => self.judge_locks(&before, proposed),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether nothing is at a path and something may be put there: what is on the way are containers.
+fn is_left_free(place: &str, after: &View<'_>) -> Result<bool> {
+    if after.resolve(place)?.is_some() {
+        return Ok(false);
+    }
+    let mut above = place;
+    while let Some((parent, _)) = path::split_last(above) {
+        if let Some(slot) = after.resolve(parent)? {
+            return Ok(slot.read()?.node.container().is_some());
+        }
+        above = parent;
+    }
+    Ok(true)
+}
+
+/// The refusal of what a lock is in the way of.
+pub fn busy(entry: &Entry, base: &str) -> Error {
+    let info = LockInfo::new(entry, base);
+    Error::busy(format!(
+        "{info}; wait until it is unlocked, or break the lock: `spinney unlock --break {}`",
+        info.path_in_a_command()
+    ))
+}
