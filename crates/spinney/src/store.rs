@@ -20,7 +20,7 @@ use crate::datastores::Timer;
 use crate::feed::{Bookmark, Changes};
 use crate::forest::{Apart, Forest, Reading, Trees};
 use crate::janitor::Janitor;
-use crate::locks::{self, Locks};
+use crate::locks::{self, Locks, Passes};
 #[cfg(any(feature = "mongodb", feature = "redis"))]
 use crate::network::{Network, Server, ServerOptions};
 use crate::network::{NetworkOptions, redacted};
@@ -611,14 +611,14 @@ impl Store {
         })
     }
 
-    /// As [`Store::write`], and may remove a lock of somebody else.
-    pub(crate) fn write_breaking<T>(
+    /// As [`Store::write`], of what locks of others do not keep from something.
+    pub(crate) fn write_passing<T>(
         &self,
-        lock: u64,
+        passes: Passes,
         mut edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Committed<T>> {
         try_again(|conflicts| {
-            self.shared.try_breaking(lock, self.shared.durability, conflicts, &mut edit)
+            self.shared.try_passing(passes, self.shared.durability, conflicts, &mut edit)
         })
     }
 

@@ -3,7 +3,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use spinney::ErrorKind::{Busy, Conflict, Invalid, InvalidInput, NotFound, Unsupported};
+use spinney::ErrorKind::{
+    AlreadyExists, Busy, Conflict, Invalid, InvalidInput, NotFound, Unsupported,
+};
 use spinney::datastores::Datastore::{Candidate, FactoryDefault, Operational, Running, Startup};
 use spinney::datastores::{CandidateCommit, CandidateState, Datastore, Datastores};
 use spinney::layers::Prefer;
@@ -21,6 +23,7 @@ pub(super) const CASES: &[Case] = &[
     ("a candidate is judged by the schema of running", judged),
     ("a commit is rolled back unless it is confirmed", confirmed),
     ("datastores are copied and reset", copies),
+    ("what is pushed is there as long as who pushes", pushed),
     ("a candidate whose base is forgotten", forgotten),
     ("a random history of candidates", random),
 ];
@@ -258,6 +261,47 @@ fn copies(s: &Subject) {
     refused(InvalidInput, "two datastores", all.copy(Running, Running));
     refused(InvalidInput, "two datastores", all.copy(Running, Operational));
     refused(InvalidInput, "no datastore", "run".parse::<Datastore>());
+}
+
+fn pushed(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "/if", r#"{"eth0": {"mtu": 1500}, "eth1": {"mtu": 1500}}"#);
+    let dhcp = all.push("dhcp", None).expect("it can be pushed");
+    let link = all.push("link", None).expect("it can be pushed");
+    assert_eq!((dhcp.order(), link.order()), (1, 2));
+    dhcp.edit(|edit| edit.set("/if/eth0/address", &"10.0.0.7".into())).expect("it is pushed");
+    link.edit(|edit| {
+        edit.set("/if/eth0/mtu", &9000.into())?;
+        edit.set("/if/eth0/address", &"10.0.0.8".into())?;
+        edit.remove("/if/eth1").map(drop)
+    })
+    .expect("it is pushed");
+    assert_eq!(text(&all, Operational), r#"{"if":{"eth0":{"address":"10.0.0.8","mtu":9000}}}"#);
+    assert_eq!(text(&all, Running), r#"{"if":{"eth0":{"mtu":1500},"eth1":{"mtu":1500}}}"#);
+    let state = all.read(Operational).expect("a state");
+    assert_eq!(state.sources("/if/eth0/address").expect("an answer"), Some(vec!["link"]));
+    refused(AlreadyExists, "in the order 1", all.push("other", Some(1)));
+    refused(AlreadyExists, "`dhcp`", all.push("dhcp", Some(7)));
+    refused(InvalidInput, "name of a datastore", all.push("running", None));
+    let low = all.push("low", Some(0)).expect("it can be pushed");
+    low.edit(|edit| edit.set("/if/eth0/address", &"none".into())).expect("it is pushed");
+    assert_eq!(
+        all.read(Operational).and_then(|s| s.get("/if/eth0/address")).expect("an answer"),
+        Some("10.0.0.8".into())
+    );
+    // What was pushed goes with its owner, and does not come back with the past.
+    let before = s.revision();
+    link.end().expect("it ends");
+    assert_eq!(
+        text(&all, Operational),
+        r#"{"if":{"eth0":{"address":"10.0.0.7","mtu":1500},"eth1":{"mtu":1500}}}"#
+    );
+    drop((dhcp, low));
+    assert_eq!(text(&all, Operational), text(&all, Running));
+    s.store.restore(before).expect("it is restored");
+    assert_eq!(text(&all, Operational), text(&all, Running));
+    let again = all.push("dhcp", None).expect("it can be pushed");
+    assert_eq!(again.order(), 1);
 }
 
 fn forgotten(s: &Subject) {

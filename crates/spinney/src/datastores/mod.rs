@@ -8,6 +8,7 @@
 mod candidate;
 mod confirm;
 mod notes;
+mod push;
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,6 +23,8 @@ pub use candidate::{CandidateCommit, CandidateState};
 pub(crate) use confirm::Timer;
 pub use confirm::Unconfirmed;
 pub use notes::TREE;
+pub(crate) use push::PUSHED_NAME;
+pub use push::{PUSHED_TREE, Pushed};
 
 /// One of the datastores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -148,10 +151,6 @@ impl Datastores {
 
     fn layer(&self, datastore: Datastore) -> Result<Layer> {
         Layer::new(datastore.name(), &self.store, &datastore.path())
-    }
-
-    fn operational_stack(&self) -> Result<Stack> {
-        Stack::new(vec![self.layer(Datastore::Operational)?, self.layer(Datastore::Running)?])
     }
 
     /// Changes a datastore: all of it or, on any error, nothing.

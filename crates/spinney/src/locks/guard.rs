@@ -46,20 +46,30 @@ pub struct Void {
     pub dead: Option<OwnerId>,
 }
 
+/// What locks do not keep a commit from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// Nothing.
+    Nothing,
+    /// Taking one away.
+    Lock(u64),
+    /// Anything.
+    Everything,
+}
+
 /// Looks at one commit.
 pub struct Guard<'c> {
     locks: &'c Locks,
     /// Where the paths of users begin.
     base: &'c str,
-    /// The lock that the commit breaks.
-    breaks: Option<u64>,
+    passes: Passes,
     /// Locks that were met and are void.
     void: Vec<Void>,
 }
 
 impl<'c> Guard<'c> {
-    pub fn new(locks: &'c Locks, base: &'c str, breaks: Option<u64>) -> Guard<'c> {
-        Guard { locks, base, breaks, void: Vec::new() }
+    pub fn new(locks: &'c Locks, base: &'c str, passes: Passes) -> Guard<'c> {
+        Guard { locks, base, passes, void: Vec::new() }
     }
 
     /// The locks that the commit has met and that are to be removed.
@@ -82,7 +92,7 @@ impl<'c> Guard<'c> {
     fn judge_locks(&mut self, before: &Table, proposed: &Proposed<'_>) -> Result<()> {
         let (view, after) = (&proposed.before, read(&proposed.after)?);
         for entry in before.entries() {
-            if after.find(entry.id) != Some(entry) && self.breaks != Some(entry.id) {
+            if after.find(entry.id) != Some(entry) && self.passes != Passes::Lock(entry.id) {
                 self.pass(entry, view)?;
             }
         }

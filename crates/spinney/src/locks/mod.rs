@@ -21,7 +21,7 @@ use crate::store::{Committed, Durability, Store, now_ms};
 use guard::busy;
 use table::Entry;
 
-pub(crate) use guard::{Guard, Locks, Void};
+pub(crate) use guard::{Guard, Locks, Passes, Void};
 pub use info::LockInfo;
 pub use lock::Lock;
 pub(crate) use table::Cache;
@@ -267,7 +267,7 @@ impl Store {
                 false => Err(not_locked(path)),
             }
         };
-        let broken = self.write_breaking(entry.id, |tx| tx.at_root(remove))?;
+        let broken = self.write_passing(Passes::Lock(entry.id), |tx| tx.at_root(remove))?;
         Ok(Committed { revision: broken.revision, diff: broken.diff, value: info })
     }
 }

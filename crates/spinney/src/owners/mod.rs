@@ -178,7 +178,7 @@ pub(crate) fn forget(transaction: &mut Transaction<'_>, id: OwnerId) -> Result<(
 
 /// The trees of what owners hold and of their leases: they are of the store as it runs, not of its
 /// content, so they do not go along with copies and do not come back with older states.
-pub(crate) const RESERVED: &[&str] = &[crate::locks::NAME, NAME];
+pub(crate) const RESERVED: &[&str] = &[crate::locks::NAME, NAME, crate::datastores::PUSHED_NAME];
 
 /// The reserved tree that an operation is in.
 pub(crate) fn reserved(op: &Op) -> Option<&'static str> {

@@ -11,7 +11,7 @@ use spinney_core::{Error, ErrorKind, Result};
 
 use super::{Committed, Durability, LOOK_AT_LOG_EVERY, Shared, now_ms};
 use crate::file_scratch::FileScratch;
-use crate::locks;
+use crate::locks::{self, Passes};
 use crate::owners::RESERVED;
 #[cfg(feature = "schema")]
 use crate::schemas;
@@ -31,7 +31,7 @@ pub(crate) struct Attempt<'s> {
     guard: Box<dyn WriteGuard + 's>,
     questions: Option<Questions>,
     /// The lock of somebody else that the write removes.
-    breaks: Option<u64>,
+    passes: Passes,
 }
 
 impl Shared {
@@ -48,16 +48,16 @@ impl Shared {
         self.finish(attempt, &new_scratch, edited, edit)
     }
 
-    /// As [`Shared::try_write`], of a write that may remove a lock of somebody else.
-    pub fn try_breaking<T>(
+    /// As [`Shared::try_write`], of a write that locks of others do not keep from something.
+    pub fn try_passing<T>(
         &self,
-        lock: u64,
+        passes: Passes,
         durability: Durability,
         conflicts: u32,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
         let new_scratch = || self.new_scratch();
-        let attempt = Attempt { breaks: Some(lock), ..self.attempt(durability, conflicts)? };
+        let attempt = Attempt { passes, ..self.attempt(durability, conflicts)? };
         let edited = self.edited(&new_scratch, edit);
         self.finish(attempt, &new_scratch, edited, edit)
     }
@@ -69,7 +69,7 @@ impl Shared {
         }
         let guard = self.backend.write_guard(conflicts)?;
         let questions = Questions::new(&self.subscribers, &self.origin)?;
-        Ok(Attempt { durability, guard, questions, breaks: None })
+        Ok(Attempt { durability, guard, questions, passes: Passes::Nothing })
     }
 
     /// A transaction on the newest state; the try has begun.
@@ -105,9 +105,9 @@ impl Shared {
         edited: Result<(T, Transaction<'t>)>,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
-        let Attempt { durability, guard, mut questions, breaks } = attempt;
+        let Attempt { durability, guard, mut questions, passes } = attempt;
         let mut committed = edited
-            .and_then(|edited| self.commit(edited, new_scratch, edit, breaks, questions.as_mut()));
+            .and_then(|edited| self.commit(edited, new_scratch, edit, passes, questions.as_mut()));
         // What needed no commit may have been decided by what was not the newest state.
         let is_unconfirmed = match &committed {
             Ok(Some(Passed { commit, .. })) => commit.diff.is_empty(),
@@ -144,7 +144,7 @@ impl Shared {
         edited: (T, Transaction<'t>),
         new_scratch: &'t NewScratch<'t>,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
-        breaks: Option<u64>,
+        passes: Passes,
         mut questions: Option<&mut Questions>,
     ) -> Result<Option<Passed<T>>> {
         let (mut value, mut transaction) = edited;
@@ -154,8 +154,8 @@ impl Shared {
             }
             // They look at the commit in this order.
             let mut reviewers: Vec<&mut dyn Review> = Vec::new();
-            let mut locked = locks::Guard::new(&self.locks, &self.origin.base_path, breaks);
-            if transaction.knows_tree(locks::NAME)? {
+            let mut locked = locks::Guard::new(&self.locks, &self.origin.base_path, passes);
+            if passes != Passes::Everything && transaction.knows_tree(locks::NAME)? {
                 reviewers.push(&mut locked);
             }
             #[cfg(feature = "schema")]
@@ -185,6 +185,10 @@ impl Shared {
         let ((), transaction) = self.edited(&new_scratch, &mut edit)?;
         let mut end = GiveUp::default();
         let mut reviewers: Vec<&mut dyn Review> = Vec::new();
+        let mut locked = locks::Guard::new(&self.locks, &self.origin.base_path, Passes::Nothing);
+        if transaction.knows_tree(locks::NAME)? {
+            reviewers.push(&mut locked);
+        }
         #[cfg(feature = "schema")]
         let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path);
         #[cfg(feature = "schema")]

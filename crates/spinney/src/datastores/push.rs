@@ -1,0 +1,186 @@
+//! Operational state that connections push: each a layer of its own over `running`, which is gone when
+//! its owner is.
+
+use spinney_core::{Error, Map, Path, Result, Value, path};
+
+use super::{Datastore, Datastores};
+use crate::Transaction;
+use crate::layers::{Layer, LayerEdit, Stack};
+use crate::owners::{self, Holding, Record};
+use crate::snapshot::Snapshot;
+use crate::store::Committed;
+
+/// The tree that holds what is pushed, each under its order: `name`, `owner` and `data`.
+pub const PUSHED_TREE: &str = "/.pushed";
+
+/// The name of [`PUSHED_TREE`].
+pub(crate) const PUSHED_NAME: &str = ".pushed";
+
+/// The right to push operational state; what was pushed goes with it.
+pub struct Pushed {
+    datastores: Datastores,
+    name: String,
+    order: u64,
+    holding: Holding,
+}
+
+/// What one owner pushes.
+struct Entry {
+    order: u64,
+    name: String,
+    owner: Record,
+}
+
+impl Entry {
+    fn place(order: u64) -> Path {
+        Path::parse(PUSHED_TREE).expect("it is a path").child(order)
+    }
+
+    fn layer(&self, datastores: &Datastores) -> Result<Layer> {
+        Layer::new(&*self.name, &datastores.store, &Entry::place(self.order).child("data"))
+    }
+}
+
+impl Datastores {
+    /// Begins to push operational state, over `running`, over what is set in `operational` for good and
+    /// over what others of a lower order push. It is there for as long as the answer is, and its process.
+    /// The name is that of a layer: readers see it as the origin of values. Without an order it is the
+    /// highest.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when a living owner pushes in this order or under this name; `InvalidInput` for a
+    /// name that no layer can have; those of [`crate::Store::write`].
+    pub fn push(&self, name: &str, order: Option<u64>) -> Result<Pushed> {
+        Layer::new(name, &self.store, PUSHED_TREE)?;
+        if Datastore::ALL.iter().any(|datastore| datastore.name() == name) {
+            return Err(Error::invalid_input(format!("`{name}` is the name of a datastore")));
+        }
+        let owner = self.store.owner()?;
+        let holding = owner.holding();
+        let order = self.write(|transaction| {
+            let (living, dead) = self.pushed(&self.state_of(transaction)?)?;
+            forget(transaction, &dead)?;
+            if let Some(taken) =
+                living.iter().find(|entry| Some(entry.order) == order || entry.name == name)
+            {
+                return Err(Error::already_exists(format!(
+                    "`{}` is pushed in the order {} by process {}; choose another name and order",
+                    taken.name, taken.order, taken.owner.process
+                )));
+            }
+            holding.begin(transaction)?;
+            let next = living.last().map_or(1, |last| last.order + 1);
+            let order = order.unwrap_or(next);
+            let mut entry = Map::new();
+            entry.insert("name", name);
+            entry.insert("owner", owner.record.to_value());
+            transaction.set(&Entry::place(order), &Value::Map(entry))?;
+            Ok(order)
+        })?;
+        let (datastores, order) = (self.clone(), order.value);
+        Ok(Pushed { datastores, name: name.to_owned(), order, holding })
+    }
+
+    /// What is pushed, in ascending order: by owners who live, and by those who do not.
+    fn pushed(&self, state: &Snapshot) -> Result<(Vec<Entry>, Vec<Entry>)> {
+        let (mut living, mut dead) = (Vec::new(), Vec::new());
+        let members = match state.kind(PUSHED_TREE)? {
+            Some(_) => state.list(PUSHED_TREE, None, None)?.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        for member in members {
+            let place = Path::parse(PUSHED_TREE)?.child(&member.segment);
+            // Not all of it: `data` may be large.
+            let name = state.get(&place.child("name"))?;
+            let owner = state.get(&place.child("owner"))?;
+            let entry = || {
+                Some(Entry {
+                    order: member.segment.parse().ok()?,
+                    name: name.as_ref()?.as_str()?.to_owned(),
+                    owner: Record::of_value(owner.as_ref()?)?,
+                })
+            };
+            let entry = entry().ok_or_else(|| {
+                Error::corrupted(format!("{} is nothing that is pushed", path::Display(&place)))
+            })?;
+            let owners = self.store.owners();
+            match owners.is_own(entry.owner.id) || owners.is_alive(&entry.owner, &state.view())? {
+                true => living.push(entry),
+                false => dead.push(entry),
+            }
+        }
+        Ok((living, dead))
+    }
+
+    /// `operational`, as far as it is below an order.
+    fn operational_below(&self, state: &Snapshot, order: u64) -> Result<Vec<Layer>> {
+        let (living, _) = self.pushed(state)?;
+        let below = living.iter().rev().filter(|entry| entry.order < order);
+        let mut layers: Vec<Layer> = below.map(|entry| entry.layer(self)).collect::<Result<_>>()?;
+        layers.push(self.layer(Datastore::Operational)?);
+        layers.push(self.layer(Datastore::Running)?);
+        Ok(layers)
+    }
+
+    pub(super) fn operational_stack(&self) -> Result<Stack> {
+        Stack::new(self.operational_below(&self.store.read()?, u64::MAX)?)
+    }
+}
+
+/// Removes what the dead have pushed.
+fn forget(transaction: &mut Transaction<'_>, dead: &[Entry]) -> Result<()> {
+    for entry in dead {
+        transaction.remove(&Entry::place(entry.order))?;
+        owners::forget(transaction, entry.owner.id)?;
+    }
+    Ok(())
+}
+
+impl Pushed {
+    /// Its order.
+    pub fn order(&self) -> u64 {
+        self.order
+    }
+
+    /// Changes what is pushed. What is removed where lower layers have it is hidden.
+    ///
+    /// # Errors
+    /// Those of the closure; as [`Datastores::edit`].
+    pub fn edit<T>(
+        &self,
+        mut edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        let owner = self.holding.owner().record.clone();
+        let own = Entry { order: self.order, name: self.name.clone(), owner };
+        self.datastores.write(|transaction| {
+            let state = self.datastores.state_of(transaction)?;
+            let mut layers = vec![own.layer(&self.datastores)?];
+            layers.extend(self.datastores.operational_below(&state, self.order)?);
+            edit(&mut Stack::new(layers)?.edit(&self.name, transaction)?)
+        })
+    }
+
+    /// Takes back what was pushed.
+    ///
+    /// # Errors
+    /// Those of [`crate::Store::write`]; it is not seen any more either way.
+    pub fn end(self) -> Result<()> {
+        self.take_back()
+    }
+
+    fn take_back(&self) -> Result<()> {
+        self.datastores
+            .write(|transaction| {
+                transaction.remove(&Entry::place(self.order))?;
+                self.holding.end(transaction)
+            })
+            .map(drop)
+    }
+}
+
+impl Drop for Pushed {
+    fn drop(&mut self) {
+        // Who cannot write any more leaves it to the next, who finds the owner dead.
+        let _ = self.take_back();
+    }
+}
