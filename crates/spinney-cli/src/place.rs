@@ -2,7 +2,7 @@
 
 use clap::Args;
 use spinney::datastores::Datastore;
-use spinney::layers::LayerEdit;
+use spinney::layers::{LayerEdit, LayerSpec};
 use spinney::{Error, OpenOptions, Result, Snapshot, Store};
 
 use crate::global::{Global, Write};
@@ -29,7 +29,7 @@ impl At {
         let store = global.open_to_read()?;
         match self {
             At { at: Some(revision), .. } => store.holding(path)?.at(*revision),
-            At { stack: Some(stack), .. } => store.stack_with(stack, &to_read())?.read(),
+            At { stack: Some(stack), .. } => store.stack_with(stack, |_| to_read())?.read(),
             At { datastore: Some(datastore), .. } => store.datastores()?.read(*datastore),
             At { .. } => store.read(),
         }
@@ -75,7 +75,9 @@ impl Place {
                 store.datastores()?.edit(*datastore, edit)?
             }
             (Place { stack: Some(stack), .. }, Some(layer)) => {
-                store.stack_with(stack, &write.options())?.write(layer, edit)?
+                // Only what is written is made.
+                let options = |spec: &LayerSpec| write.options().create(spec.name == *layer);
+                store.stack_with(stack, options)?.write(layer, edit)?
             }
             _ => return Err(Error::invalid_input("name a stack with a layer, or a datastore")),
         };

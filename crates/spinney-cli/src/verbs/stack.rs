@@ -113,7 +113,7 @@ impl Node {
         edit: impl Fn(&mut spinney::layers::LayerEdit<'_, '_>, &str) -> Result<()>,
     ) -> Result<()> {
         let store = global.open_to_change(&self.write)?;
-        let stack = store.stack_with(&self.stack, &self.write.options())?;
+        let stack = store.stack_with(&self.stack, |_| self.write.options().create(false))?;
         stack.write(&self.layer, |layer| edit(layer, &self.path)).map(drop)
     }
 }

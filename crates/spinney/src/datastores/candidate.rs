@@ -43,17 +43,12 @@ impl Datastores {
         Ok(base.map_or(CandidateState::Unchanged, CandidateState::Changed))
     }
 
-    /// The revision that the candidate rests on, for a message.
-    pub(super) fn candidate_base(&self) -> Option<Revision> {
-        self.store.read().and_then(|state| notes::base(&state)).ok().flatten()
-    }
-
     pub(super) fn candidate_stack(&self) -> Result<Stack> {
         self.candidate_over(notes::base(&self.store.read()?)?)
     }
 
     /// The candidate's changes over `running`, the newest or that of a revision.
-    fn candidate_over(&self, base: Option<Revision>) -> Result<Stack> {
+    pub(super) fn candidate_over(&self, base: Option<Revision>) -> Result<Stack> {
         let changes = self.layer(Datastore::Candidate)?;
         let running = self.layer(Datastore::Running)?;
         let running = match base {

@@ -131,10 +131,18 @@ impl Datastores {
     /// # Errors
     /// `Conflict` for a candidate whose base is not kept any more; as [`Store::read`].
     pub fn read(&self, datastore: Datastore) -> Result<Snapshot> {
-        self.stack(datastore)?.read().map_err(|error| match datastore {
-            Datastore::Candidate => candidate::base_is_gone(error, self.candidate_base()),
-            _ => error,
-        })
+        if datastore != Datastore::Candidate {
+            return self.stack(datastore)?.read();
+        }
+        loop {
+            let base = notes::base(&self.store.read()?)?;
+            let state = self.candidate_over(base)?.read();
+            let state = state.map_err(|error| candidate::base_is_gone(error, base));
+            // Between the two somebody may have begun or ended the candidate.
+            if notes::base(&self.store.read()?)? == base {
+                return state;
+            }
+        }
     }
 
     /// The layers that a datastore is made of, the highest first.

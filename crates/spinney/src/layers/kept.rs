@@ -132,18 +132,22 @@ impl Store {
     /// # Errors
     /// `NotFound` when there is none; those of opening the stores of its layers.
     pub fn stack(&self, name: &str) -> Result<Stack> {
-        self.stack_with(name, &OpenOptions::new().create(false))
+        self.stack_with(name, |_| OpenOptions::new().create(false))
     }
 
-    /// As [`Store::stack`], with options for the stores of layers that are not in this one.
+    /// As [`Store::stack`], with options for the store of each layer that is not in this one.
     ///
     /// # Errors
     /// As [`Store::stack`].
-    pub fn stack_with(&self, name: &str, options: &OpenOptions) -> Result<Stack> {
+    pub fn stack_with(
+        &self,
+        name: &str,
+        options: impl Fn(&LayerSpec) -> OpenOptions,
+    ) -> Result<Stack> {
         self.check_keeps_stacks()?;
         let value = self.read()?.get(&stack_path(name)?)?.ok_or_else(|| no_stack(name))?;
         let layers: Result<_> =
-            specs(name, &value)?.iter().map(|spec| spec.open(self, options)).collect();
+            specs(name, &value)?.iter().map(|spec| spec.open(self, &options(spec))).collect();
         Stack::new(layers?).map_err(|error| error.at(format_args!("stack `{name}`")))
     }
 

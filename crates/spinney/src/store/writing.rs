@@ -152,24 +152,8 @@ impl Shared {
             if let Some(questions) = &mut questions {
                 questions.amend(&mut transaction)?;
             }
-            // They look at the commit in this order.
-            let mut reviewers: Vec<&mut dyn Review> = Vec::new();
-            let mut locked = locks::Guard::new(&self.locks, &self.origin.base_path, passes);
-            if passes != Passes::Everything && transaction.knows_tree(locks::NAME)? {
-                reviewers.push(&mut locked);
-            }
-            #[cfg(feature = "schema")]
-            let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path);
-            #[cfg(feature = "schema")]
-            if transaction.knows_tree(schemas::NAME)? {
-                reviewers.push(&mut guard);
-            }
-            reviewers.extend(questions.as_deref_mut().map(|asks| asks as &mut dyn Review));
-            let review = (!reviewers.is_empty()).then_some(&mut reviewers as &mut dyn Review);
-            match transaction.commit_reviewed(self.commit_id(), review) {
-                Ok(commit) => {
-                    return Ok(Some(Passed { value, commit, void_locks: locked.into_void() }));
-                }
+            match self.reviewed(transaction, passes, questions.as_deref_mut()) {
+                Ok((commit, void_locks)) => return Ok(Some(Passed { value, commit, void_locks })),
                 Err(_) if questions.as_ref().is_some_and(|asks| asks.is_amended()) => {}
                 Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
                 Err(error) => return Err(error),
@@ -178,15 +162,17 @@ impl Shared {
         }
     }
 
-    /// An edit that is judged and then given up.
-    pub fn validate(&self, mut edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
-        let _guard = self.backend.write_guard(0)?;
-        let new_scratch = || self.new_scratch();
-        let ((), transaction) = self.edited(&new_scratch, &mut edit)?;
-        let mut end = GiveUp::default();
+    /// Has a commit looked at, by locks, schemas and then `last`, and makes it. Tells which locks it met
+    /// whose owners are dead.
+    fn reviewed(
+        &self,
+        transaction: Transaction<'_>,
+        passes: Passes,
+        last: Option<&mut impl Review>,
+    ) -> Result<(Commit, Vec<locks::Void>)> {
         let mut reviewers: Vec<&mut dyn Review> = Vec::new();
-        let mut locked = locks::Guard::new(&self.locks, &self.origin.base_path, Passes::Nothing);
-        if transaction.knows_tree(locks::NAME)? {
+        let mut locked = locks::Guard::new(&self.locks, &self.origin.base_path, passes);
+        if passes != Passes::Everything && transaction.knows_tree(locks::NAME)? {
             reviewers.push(&mut locked);
         }
         #[cfg(feature = "schema")]
@@ -195,8 +181,19 @@ impl Shared {
         if transaction.knows_tree(schemas::NAME)? {
             reviewers.push(&mut guard);
         }
-        reviewers.push(&mut end);
-        let judged = transaction.commit_reviewed(self.commit_id(), Some(&mut reviewers));
+        reviewers.extend(last.map(|last| last as &mut dyn Review));
+        let review = (!reviewers.is_empty()).then_some(&mut reviewers as &mut dyn Review);
+        let commit = transaction.commit_reviewed(self.commit_id(), review)?;
+        Ok((commit, locked.into_void()))
+    }
+
+    /// An edit that is judged and then given up.
+    pub fn validate(&self, mut edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
+        let _guard = self.backend.write_guard(0)?;
+        let new_scratch = || self.new_scratch();
+        let ((), transaction) = self.edited(&new_scratch, &mut edit)?;
+        let mut end = GiveUp::default();
+        let judged = self.reviewed(transaction, Passes::Nothing, Some(&mut end));
         if end.is_reached { Ok(()) } else { judged.map(drop) }
     }
 
