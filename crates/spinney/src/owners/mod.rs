@@ -1,8 +1,8 @@
 //! Who holds something in a store that must not outlive it, and whether they still live.
 //!
-//! An [`Owner`] belongs to an open store, and is made when it first holds something. What it holds is
-//! data in a reserved tree, such as `/.locks`, with the owner's [`Record`] in it, so other processes see
-//! it. Whoever meets it asks [`Owners::is_alive`], and treats what a dead owner has left as absent. What
+//! An `Owner` belongs to an open store, and is made when it first holds something. What it holds is
+//! data in a reserved tree, such as `/.locks`, with the owner's `Record` in it, so other processes see
+//! it. Whoever meets it asks `Owners::is_alive`, and treats what a dead owner has left as absent. What
 //! is held is the business of others.
 
 mod lease;
