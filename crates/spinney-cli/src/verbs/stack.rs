@@ -34,12 +34,12 @@ enum Verb {
 
 #[derive(Args)]
 #[command(after_help = "\
-The first layer is the highest: what it has decides. Maps are merged member by member. A layer is a tree of
-this store, or one of another store, by its URL: `NAME=URL#PATH`.
+The first layer is the highest: what it has decides. Maps are merged member by member. A layer is
+a tree of this store, or one of another store, by its URL: `NAME=URL#PATH`.
 
 Examples:
   spinney stack set settings user=/user system=/system default=/default
-  spinney stack set app dir=json:.app.json# user=json:/home/ada/.app.json# system=/app
+  spinney stack set app dir=json:.app.json# user=json:user.json# system=/app
   spinney get --stack settings --origin /editor
   spinney set --stack settings --layer user /editor/tab 4
   spinney remove --stack settings --layer user /editor/font")]
