@@ -283,11 +283,12 @@ fn release(s: &Subject) {
 
 fn leases(s: &Subject) {
     let ann = other(s, "ann");
-    let short = Duration::from_millis(300);
+    let short = Duration::from_secs(1);
+    // The lease begins with the commit, and its end is known in milliseconds.
+    let until = Instant::now() + short - Duration::from_millis(2);
     let locked = ann.lock("/a", leased(short)).expect("locks");
-    let until = Instant::now() + short;
     let info = s.store.locks().expect("reads").remove(0);
-    assert_eq!(info.expires_ms.map(|at| at - info.since_ms), Some(300));
+    assert_eq!(info.expires_ms.map(|at| at - info.since_ms), Some(1_000));
     let set = || s.store.write(|tx| tx.set("/a", &fastrand::u64(..).into()));
     while let Err(error) = set() {
         assert_eq!(error.kind(), Busy, "{error}");
