@@ -90,6 +90,16 @@ fn is_settled(datastores: Result<Datastores>) -> Result<()> {
     }
 }
 
+/// The store, without a commit that was not confirmed in time.
+fn settled(store: Store) -> Result<Store> {
+    is_settled(store.datastores()).map(|()| store)
+}
+
+/// How a store is opened that exists and is only read.
+pub fn to_read() -> OpenOptions {
+    OpenOptions::new().create(false).read_only(true)
+}
+
 /// The user who runs the command.
 fn user() -> String {
     ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default()
@@ -103,13 +113,13 @@ impl Global {
 
     /// A store that exists, only to read; its medium may be read-only.
     pub fn open_to_read(&self) -> Result<Store> {
-        let store = OpenOptions::new().create(false).read_only(true).open(&self.store)?;
+        let store = to_read().open(&self.store)?;
         // A commit that was not confirmed in time is rolled back before anybody reads what it did.
         match store.datastores() {
             Err(error) if error.kind() == ErrorKind::ReadOnly => {
                 drop(store);
                 self.open_to_change(&Write::default())?;
-                OpenOptions::new().create(false).read_only(true).open(&self.store)
+                to_read().open(&self.store)
             }
             result => is_settled(result).map(|()| store),
         }
@@ -117,17 +127,12 @@ impl Global {
 
     /// A store that exists, to change what it holds.
     pub fn open_to_change(&self, write: &Write) -> Result<Store> {
-        self.settled(write.options().create(false).open(&self.store)?)
+        settled(write.options().create(false).open(&self.store)?)
     }
 
     /// A store to put data into, made if there is none.
     pub fn open_or_create(&self, write: &Write) -> Result<Store> {
-        self.settled(write.options().open(&self.store)?)
-    }
-
-    /// The store, without a commit that was not confirmed in time.
-    fn settled(&self, store: Store) -> Result<Store> {
-        is_settled(store.datastores()).map(|()| store)
+        settled(write.options().open(&self.store)?)
     }
 
     /// Tells the user something that is not data.

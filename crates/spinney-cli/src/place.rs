@@ -3,9 +3,9 @@
 use clap::Args;
 use spinney::datastores::Datastore;
 use spinney::layers::{LayerEdit, LayerSpec};
-use spinney::{Error, OpenOptions, Result, Snapshot, Store};
+use spinney::{Error, Result, Snapshot, Store};
 
-use crate::global::{Global, Write};
+use crate::global::{Global, Write, to_read};
 
 /// The options of verbs that read.
 #[derive(Args)]
@@ -34,11 +34,6 @@ impl At {
             At { .. } => store.read(),
         }
     }
-}
-
-/// How the stores of layers are opened that are only read.
-fn to_read() -> OpenOptions {
-    OpenOptions::new().create(false).read_only(true)
 }
 
 /// The options of verbs that write one node.

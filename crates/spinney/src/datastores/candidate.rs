@@ -119,22 +119,30 @@ impl Datastores {
     /// That of the candidate's changes, and of the commits since its base.
     pub fn conflicts(&self) -> Result<Vec<LayerConflict>> {
         let state = self.store.read()?;
-        let Some(base) = notes::base(&state)? else { return Ok(Vec::new()) };
-        let gone = |error| base_is_gone(error, Some(base));
-        let changed = Changed::below(&state, &Datastore::Running.path(), base).map_err(gone)?;
-        let before = self.store.at(base).map_err(gone)?;
-        self.fold(&state, &changed, Prefer::Neither, |fold| fold.conflicts(&before))
+        match notes::base(&state)? {
+            None => Ok(Vec::new()),
+            Some(base) => self.conflicts_since(&state, base),
+        }
     }
 
+    fn conflicts_since(&self, state: &Snapshot, base: Revision) -> Result<Vec<LayerConflict>> {
+        self.fold(state, base, |fold| {
+            let before = self.store.at(base).map_err(|error| base_is_gone(error, Some(base)))?;
+            fold.conflicts(&before)
+        })
+    }
+
+    /// Does something with the candidate's changes and those of `running` since a revision.
     fn fold<T>(
         &self,
         state: &Snapshot,
-        changed: &Changed,
-        prefer: Prefer,
+        base: Revision,
         run: impl FnOnce(&Fold<'_>) -> Result<T>,
     ) -> Result<T> {
         let (layer, lower) = (Datastore::Candidate.path(), Datastore::Running.path());
-        run(&Fold { state, layer: &layer, lower: &lower, changed, prefer })
+        let changed =
+            Changed::below(state, &lower, base).map_err(|error| base_is_gone(error, Some(base)))?;
+        run(&Fold { state, layer: &layer, lower: &lower, changed: &changed })
     }
 
     /// Makes `running` what the candidate is, and the candidate show `running` again, as one commit.
@@ -158,9 +166,7 @@ impl Datastores {
     fn fold_into(&self, transaction: &mut Transaction<'_>, prefer: Prefer) -> Result<()> {
         let Some(base) = notes::base(transaction)? else { return Ok(()) };
         let state = self.state_of(transaction)?;
-        let changed = Changed::below(&state, &Datastore::Running.path(), base)
-            .map_err(|error| base_is_gone(error, Some(base)))?;
-        self.fold(&state, &changed, prefer, |fold| fold.apply(transaction))
+        self.fold(&state, base, |fold| fold.apply(transaction, prefer))
     }
 
     /// The state that a transaction began with.
@@ -194,13 +200,7 @@ impl Datastores {
         self.write(|transaction| {
             let Some(base) = notes::base(transaction)? else { return Ok(()) };
             if prefer != Prefer::Layer {
-                let state = self.state_of(transaction)?;
-                let changed = Changed::below(&state, &Datastore::Running.path(), base)
-                    .map_err(|error| base_is_gone(error, Some(base)))?;
-                let before =
-                    self.store.at(base).map_err(|error| base_is_gone(error, Some(base)))?;
-                let conflicts =
-                    self.fold(&state, &changed, prefer, |fold| fold.conflicts(&before))?;
+                let conflicts = self.conflicts_since(&self.state_of(transaction)?, base)?;
                 if prefer == Prefer::Neither {
                     crate::layers::refuse_conflicts(conflicts.iter().map(|found| &found.path))?;
                 }

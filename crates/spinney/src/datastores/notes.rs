@@ -4,6 +4,7 @@ use spinney_core::backend::Revision;
 use spinney_core::{Error, Map, Result, Value};
 
 use crate::Transaction;
+use crate::owners::number_at;
 use crate::snapshot::Snapshot;
 
 /// The tree that holds it: `candidate` with its `base`, `confirm` with `before` and `deadline`.
@@ -84,11 +85,7 @@ pub(super) fn set_confirm(
 }
 
 fn number(note: &Value, name: &str) -> Result<u64> {
-    let number = match note.pointer(name) {
-        Some(Value::Number(number)) => number.to_string().parse().ok(),
-        _ => None,
-    };
-    number.ok_or_else(|| damaged(&name[1..]))
+    number_at(note, name).ok_or_else(|| damaged(&name[1..]))
 }
 
 fn damaged(name: &str) -> Error {

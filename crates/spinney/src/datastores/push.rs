@@ -84,11 +84,7 @@ impl Datastores {
     /// What is pushed, in ascending order: by owners who live, and by those who do not.
     fn pushed(&self, state: &Snapshot) -> Result<(Vec<Entry>, Vec<Entry>)> {
         let (mut living, mut dead) = (Vec::new(), Vec::new());
-        let members = match state.kind(PUSHED_TREE)? {
-            Some(_) => state.list(PUSHED_TREE, None, None)?.unwrap_or_default(),
-            None => Vec::new(),
-        };
-        for member in members {
+        for member in state.list(PUSHED_TREE, None, None)?.unwrap_or_default() {
             let place = Path::parse(PUSHED_TREE)?.child(&member.segment);
             // Not all of it: `data` may be large.
             let name = state.get(&place.child("name"))?;

@@ -173,8 +173,6 @@ pub(crate) struct Fold<'f> {
     pub lower: &'f str,
     /// What was changed in the lower tree since the layer was begun.
     pub changed: &'f Changed,
-    /// What to do with conflicts.
-    pub prefer: Prefer,
 }
 
 /// What is to be done at one place.
@@ -232,11 +230,11 @@ impl Fold<'_> {
     ///
     /// # Complexity
     /// That of the layer.
-    pub fn apply(&self, transaction: &mut Transaction<'_>) -> Result<()> {
+    pub fn apply(&self, transaction: &mut Transaction<'_>, prefer: Prefer) -> Result<()> {
         let Some(root) = self.state.node(self.layer)? else { return Ok(()) };
         let mut conflicts: Vec<Path> = Vec::new();
         each(root, &mut |path, said| {
-            match (self.judge(path, said)?, self.prefer) {
+            match (self.judge(path, said)?, prefer) {
                 (Verdict::Descend, _) => return Ok(true),
                 (Verdict::Same, _) | (Verdict::Conflict { .. }, Prefer::Lower) => return Ok(false),
                 (Verdict::Conflict { .. }, Prefer::Neither) => {

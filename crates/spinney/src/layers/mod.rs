@@ -160,11 +160,11 @@ impl Stack {
     pub fn write<T>(
         &self,
         layer: &str,
-        edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+        mut edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
     ) -> Result<Committed<T>> {
         let at = self.writable(layer)?;
-        let store = self.layers[at].store.clone();
-        self.write_at(at, edit, |edit| store.write(edit))
+        let store = &self.layers[at].store;
+        store.write(|transaction| edit(&mut LayerEdit::new(&self.layers, at, transaction)?))
     }
 
     /// As [`Stack::write`], with a durability of its own.
@@ -175,20 +175,13 @@ impl Stack {
         &self,
         durability: Durability,
         layer: &str,
-        edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
+        mut edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
     ) -> Result<Committed<T>> {
         let at = self.writable(layer)?;
-        let store = self.layers[at].store.clone();
-        self.write_at(at, edit, |edit| store.write_with(durability, edit))
-    }
-
-    fn write_at<T>(
-        &self,
-        at: usize,
-        mut edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
-        write: impl FnOnce(&mut dyn FnMut(&mut Transaction<'_>) -> Result<T>) -> Result<Committed<T>>,
-    ) -> Result<Committed<T>> {
-        write(&mut |transaction| edit(&mut LayerEdit::new(&self.layers, at, transaction)?))
+        let store = &self.layers[at].store;
+        store.write_with(durability, |transaction| {
+            edit(&mut LayerEdit::new(&self.layers, at, transaction)?)
+        })
     }
 
     /// A view of a transaction as an edit of one layer, for changes of several layers in one commit.
