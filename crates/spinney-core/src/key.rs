@@ -228,6 +228,11 @@ pub(crate) fn not_a_key() -> Error {
     Error::corrupted("a stored key does not read; run `check` to find what is damaged")
 }
 
+#[cold]
+pub(crate) fn no_key() -> Error {
+    Error::corrupted("a member of a map has no key")
+}
+
 /// The integer whose encoding starts with `first`; `None` unless it has the fewest bytes.
 #[inline]
 fn integer(first: u8, rest: &[u8]) -> Option<i64> {

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod backend;
 pub mod build;
 pub mod byte_diff;

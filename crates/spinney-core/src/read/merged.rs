@@ -10,7 +10,7 @@ use super::marks::{self, Marks};
 use super::{Children, Descended, Leaf, Name, Node, descend_by_steps};
 use crate::Path;
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{EncodedKey, Key};
+use crate::key::{EncodedKey, Key, no_key};
 use crate::node::NodeKind;
 use crate::visit::{Container, Scalar, Text, Visitor};
 
@@ -399,9 +399,4 @@ impl<'a> Leaf<'a> {
             Leaf::Bytes(bytes) => Scalar::Bytes(bytes),
         }
     }
-}
-
-#[cold]
-fn no_key() -> Error {
-    Error::corrupted("a member of a map has no key")
 }

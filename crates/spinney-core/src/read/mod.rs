@@ -1,10 +1,12 @@
 //! What is needed to read a tree, wherever it is stored: pages, memory, several trees seen as one.
 
+mod guarded;
 pub mod marks;
 mod merged;
 mod stored;
 mod value;
 
+pub use guarded::{Guarded, GuardedChildren};
 pub use marks::Marks;
 pub use merged::{Merged, MergedChildren};
 pub use stored::{Stored, StoredChildren};

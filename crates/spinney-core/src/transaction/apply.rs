@@ -1,5 +1,6 @@
 //! Applying a diff as edits.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::diff::{Diff, Op, Step, What};
@@ -9,6 +10,7 @@ use crate::expand::ContainedBuilder;
 use crate::node;
 use crate::path::{self, Display};
 
+use super::access::Deed;
 use super::{Existing, Transaction, damaged};
 
 /// Whether the elements of lists have the ids that a diff names.
@@ -45,8 +47,7 @@ impl Transaction<'_> {
     pub fn apply_exactly(&mut self, diff: &Diff) -> Result<()> {
         for op in &diff.ops {
             let pointer = op.pointer();
-            self.enter(&pointer)?;
-            let path = self.below_base(&pointer).into_owned();
+            let path = self.entered(op)?;
             let is_insert =
                 op.old.is_none() && matches!(op.path.last(), Some(Step::Element { .. }));
             if !is_insert && self.contained_at(&path, op.what)? != op.old {
@@ -56,6 +57,17 @@ impl Transaction<'_> {
             self.apply_op(op, Ids::Same)?;
         }
         Ok(())
+    }
+
+    /// The path of an operation from the store's root, when the change is allowed.
+    fn entered(&mut self, op: &Op) -> Result<String> {
+        let pointer = op.pointer();
+        let deed = match op.what {
+            What::Node => Deed::Changes,
+            What::Meta => Deed::Annotates,
+        };
+        let path = self.checked(&pointer, deed).map(Cow::into_owned);
+        path.map_err(|error| error.at(format_args!("apply a diff at {pointer}")))
     }
 
     /// A node with everything in it, or its metadata, encoded as in expanded diffs.
@@ -77,9 +89,7 @@ impl Transaction<'_> {
     }
 
     fn apply_op(&mut self, op: &Op, ids: Ids) -> Result<()> {
-        let pointer = op.pointer();
-        self.enter(&pointer)?;
-        let path = self.below_base(&pointer).into_owned();
+        let path = self.entered(op)?;
         let applied = match (&op.what, &op.new, op.path.last()) {
             (What::Meta, Some(meta), _) => self.replace_meta(&path, meta),
             (What::Meta, None, _) => self.replace_meta(&path, &[]),

@@ -14,6 +14,7 @@ use crate::value::Value;
 use crate::view::View;
 use crate::visit::{Container, Visitor};
 
+use super::access::Deed;
 use super::place::Child;
 use super::{Existing, Transaction, damaged, encoded_key};
 
@@ -54,7 +55,9 @@ impl Transaction<'_> {
         existing: Existing,
         source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
     ) -> Result<()> {
-        let set = self.checked(path).and_then(|path| self.try_set(&path, existing, source));
+        let set = self
+            .checked(path, Deed::Changes)
+            .and_then(|path| self.try_set(&path, existing, source));
         self.or_unmake(set).map_err(|error| match error.kind() {
             // The source's own errors say where they are; the path is said once, for all others.
             crate::ErrorKind::InvalidInput if path.is_empty() => error,
@@ -299,7 +302,7 @@ impl Transaction<'_> {
     /// O(size of what is copied).
     pub fn copy(&mut self, from: &str, to: &str) -> Result<()> {
         let copied = self
-            .checked(from)
+            .checked(from, Deed::Copies)
             .and_then(|from| {
                 Ok((from, self.checked_member(to, "nothing can be copied onto the root")?))
             })
@@ -366,7 +369,7 @@ impl Transaction<'_> {
         name: &str,
         value: Option<&str>,
     ) -> Result<()> {
-        self.enter(path)?;
+        self.checked(path, Deed::Annotates)?;
         let Some(entries) = self.meta(path)? else {
             return Err(Error::not_found("there is no node"));
         };

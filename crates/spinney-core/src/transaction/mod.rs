@@ -3,6 +3,7 @@
 //! What is read, edited, put and taken stands in a module each; the commit reads top to bottom as
 //! data flows. A transaction knows nodes and edits; pages are the encoders' matter.
 
+mod access;
 mod apply;
 mod change;
 mod commit;
@@ -16,7 +17,9 @@ mod route;
 mod since;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use crate::access::Permissions;
 use crate::backend::{Backend, Revision, Snapshot, TreeId};
 use crate::build::{Builder, NewScratch};
 use crate::edit::{Edit, Edits};
@@ -27,6 +30,7 @@ use crate::limits::KEY_LEN_MAX;
 use crate::path::{self, Path};
 use crate::pending::Pending;
 
+use access::Deed;
 pub use commit::{Commit, Preview};
 pub use review::{Proposed, Review};
 use route::Bounds;
@@ -59,6 +63,8 @@ pub struct Transaction<'b> {
     broken: Option<Error>,
     /// Which trees it may touch.
     bounds: Bounds<'b>,
+    /// What its principal may do; everything, when there are none.
+    permissions: Option<Arc<Permissions>>,
 }
 
 /// Whether an edit may, must or must not find a node.
@@ -110,6 +116,7 @@ impl<'b> Transaction<'b> {
             kept: &[],
             broken: None,
             bounds: Bounds::default(),
+            permissions: None,
         })
     }
 
@@ -141,18 +148,20 @@ impl<'b> Transaction<'b> {
         }
     }
 
-    /// As [`Transaction::below_base`], for a path that is not checked and is to be edited.
-    fn checked<'p>(&mut self, path: &'p str) -> Result<Cow<'p, str>> {
+    /// As [`Transaction::below_base`], for a path that is not checked and at which something is to be done.
+    fn checked<'p>(&mut self, path: &'p str, deed: Deed) -> Result<Cow<'p, str>> {
         path::check(path)?;
         self.enter(path)?;
-        Ok(self.below_base(path))
+        let whole = self.below_base(path);
+        self.permit(&whole, deed)?;
+        Ok(whole)
     }
 
-    /// As [`Transaction::checked`]; refuses the base itself with `refusal`.
+    /// As [`Transaction::checked`], for a change; refuses that of the base itself with `refusal`.
     fn checked_member<'p>(&mut self, path: &'p str, refusal: &str) -> Result<Cow<'p, str>> {
         match path.is_empty() {
             true => Err(Error::invalid_input(refusal)),
-            false => self.checked(path),
+            false => self.checked(path, Deed::Changes),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::path::{self, Display};
 use crate::value::{Value, ValueBuilder};
 use crate::visit::{Container, Scalar, Visitor};
 
+use super::access::Deed;
 use super::change::no_parent;
 use super::{Existing, Transaction, encoded_key};
 
@@ -57,7 +58,10 @@ impl Transaction<'_> {
 
     fn patch_one(&mut self, document: &str, operation: &Operation) -> Result<()> {
         let path = [document, &operation.path].concat();
-        let entered = path::check(&path).and_then(|()| self.enter(&path));
+        let entered = match &operation.action {
+            Action::Test(_) => path::check(&path).and_then(|()| self.enter(&path)),
+            _ => self.checked(&path, Deed::Changes).map(drop),
+        };
         let applied = entered.and_then(|()| match &operation.action {
             Action::Add(value) => self.patch_add(document, &path, value),
             Action::Remove => self.patch_remove(&path),
@@ -106,8 +110,7 @@ impl Transaction<'_> {
     /// Moves or copies a node; nothing is made on the way to its place.
     fn patch_move(&mut self, document: &str, from: &str, to: &str, is_move: bool) -> Result<()> {
         let from = [document, from].concat();
-        path::check(&from)?;
-        self.enter(&from)?;
+        self.checked(&from, if is_move { Deed::Changes } else { Deed::Copies })?;
         if to.is_empty() {
             return self.patch_root(&from);
         }

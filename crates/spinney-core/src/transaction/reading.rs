@@ -1,5 +1,6 @@
 //! Reading with the edits of a transaction laid over the state that it started from.
 
+use crate::access::{Right, Veil};
 use crate::compare::{Compared, Comparison, Relation};
 use crate::edit::Body;
 use crate::edit::read::{self, Found};
@@ -9,14 +10,30 @@ use crate::path::{self, Display};
 use crate::value::{Value, ValueBuilder};
 use crate::visit::{Container, Visitor};
 
+use super::access::{Members, Seen};
 use super::{Transaction, encoded_key};
 
 impl Transaction<'_> {
-    /// The node at a path of a user, when the transaction is the one that reads it.
-    pub(super) fn found(&self, path: &str) -> Result<Option<Found<'_>>> {
+    /// The node at a path of a user as its principal sees it, when the transaction is the one that reads
+    /// it.
+    fn found(&self, path: &str) -> Result<Option<(Found<'_>, Seen<'_>)>> {
         path::check(path)?;
         let whole = self.below_base(path);
-        self.found_at(&whole).map_err(|error| error.at(Display(path)))
+        let found = || -> Result<_> {
+            let seen = match self.veil_at(&whole)? {
+                Seen::Hidden => return Ok(None),
+                seen => seen,
+            };
+            let Some(found) = self.found_at(&whole)? else { return Ok(None) };
+            let is_shown = match &seen {
+                Seen::Part(_, standing) => {
+                    standing.shows(|| Ok(self.container_of(&found)? == Some(Container::Map)))?
+                }
+                _ => true,
+            };
+            Ok(is_shown.then_some((found, seen)))
+        };
+        found().map_err(|error| error.at(Display(path)))
     }
 
     fn found_at(&self, path: &str) -> Result<Option<Found<'_>>> {
@@ -43,7 +60,14 @@ impl Transaction<'_> {
     /// As [`Transaction::get`], and the visitor's.
     pub fn visit(&self, path: &str, visitor: &mut (impl Visitor + ?Sized)) -> Result<bool> {
         let this = self.reading(path)?;
-        this.visit_found(this.found(path)?, visitor)
+        let Some((found, seen)) = this.found(path)? else { return Ok(false) };
+        match seen {
+            Seen::Part(permissions, standing) => {
+                let mut veil = Veil::new(visitor, permissions, &standing);
+                this.visit_found(Some(found), &mut veil)
+            }
+            Seen::Whole | Seen::Hidden => this.visit_found(Some(found), visitor),
+        }
     }
 
     /// As [`Transaction::visit`], at a checked path from the store's root.
@@ -90,7 +114,7 @@ impl Transaction<'_> {
         Ok(self.reading(path)?.found(path)?.is_some())
     }
 
-    /// Whether a tree has a name, or had it when the transaction began.
+    /// Whether a tree has a name, or had it when the transaction began; for reviewers, whoever edits.
     ///
     /// # Errors
     /// `LimitExceeded` for a name that is too long; those of reading.
@@ -109,19 +133,24 @@ impl Transaction<'_> {
     /// As [`Transaction::get`].
     pub fn container(&self, path: &str) -> Result<Option<Container>> {
         let this = self.reading(path)?;
-        this.container_of(this.found(path)?)
+        match this.found(path)? {
+            None => Ok(None),
+            Some((found, _)) => this.container_of(&found),
+        }
     }
 
     /// As [`Transaction::container`], at a checked path from the store's root.
     pub(super) fn container_at(&self, path: &str) -> Result<Option<Container>> {
-        self.container_of(self.found_at(path)?)
+        match self.found_at(path)? {
+            None => Ok(None),
+            Some(found) => self.container_of(&found),
+        }
     }
 
-    fn container_of(&self, found: Option<Found<'_>>) -> Result<Option<Container>> {
+    fn container_of(&self, found: &Found<'_>) -> Result<Option<Container>> {
         Ok(match found {
-            None => None,
-            Some(Found::Open { node, .. }) => Some(self.edits.nodes[node].container()),
-            Some(Found::Stored(slot)) => slot.read()?.node.container(),
+            Found::Open { node, .. } => Some(self.edits.nodes[*node].container()),
+            Found::Stored(slot) => slot.read()?.node.container(),
         })
     }
 
@@ -131,11 +160,16 @@ impl Transaction<'_> {
     /// As [`Transaction::get`].
     pub fn count(&self, path: &str) -> Result<Option<u64>> {
         let this = self.reading(path)?;
-        match this.found(path)? {
-            None => Ok(None),
-            Some(found) => read::count(&this.edits, &this.pending.view(), &found)
-                .map_err(|error| error.at(Display(path))),
+        let Some((found, seen)) = this.found(path)? else { return Ok(None) };
+        if let Seen::Part(permissions, standing) = &seen {
+            let is_container = this.container_of(&found)?.is_some();
+            let mut members = Members::default();
+            let mut veil = Veil::new(&mut members, permissions, standing);
+            this.visit_found(Some(found), &mut veil)?;
+            return Ok(is_container.then_some(members.count));
         }
+        read::count(&this.edits, &this.pending.view(), &found)
+            .map_err(|error| error.at(Display(path)))
     }
 
     /// The metadata of a node, in the order of the names; `None` when there is no node.
@@ -143,7 +177,12 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn meta(&self, path: &str) -> Result<Option<Vec<(String, String)>>> {
-        let Some(found) = self.reading(path)?.found(path)? else { return Ok(None) };
+        let Some((found, seen)) = self.reading(path)?.found(path)? else { return Ok(None) };
+        if let Seen::Part(_, standing) = &seen
+            && !standing.may(Right::Read)
+        {
+            return Ok(Some(Vec::new()));
+        }
         let own = |meta: &[u8]| -> Option<Vec<(String, String)>> {
             node::meta_entries(meta)
                 .map(|entry| entry.map(|(n, v)| (n.to_owned(), v.to_owned())))

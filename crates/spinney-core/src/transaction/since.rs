@@ -20,6 +20,7 @@ impl Transaction<'_> {
         let this = self.reading(path)?;
         path::check(path)?;
         let (whole, base) = (this.below_base(path), this.base());
+        this.permit_history(&whole)?;
         if since > base {
             return Err(history::in_future(since, base).at(Display(path)));
         }

@@ -1,0 +1,182 @@
+//! A tree as a principal sees it: what may not be read is not there.
+//!
+//! A map on the way to something that may be read is shown, with the members that lead there and without
+//! metadata. The elements of a list are shown all or none; a list that is only on the way is not there.
+
+use super::{Children, Leaf, Name, Node};
+use crate::access::{Permissions, Right, Standing, Veil};
+use crate::error::Result;
+use crate::key::{EncodedKey, Key, no_key};
+use crate::node::NodeKind;
+use crate::visit::Visitor;
+
+/// A node of which perhaps only a part may be read.
+#[derive(Clone)]
+pub struct Guarded<'p, N> {
+    node: N,
+    permissions: &'p Permissions,
+    standing: Standing,
+}
+
+impl<'p, N: Node> Guarded<'p, N> {
+    /// A node as it is seen; `None` when it is not.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage.
+    pub fn new(
+        node: N,
+        permissions: &'p Permissions,
+        standing: Standing,
+    ) -> Result<Option<Guarded<'p, N>>> {
+        let guarded = Guarded { node, permissions, standing };
+        Ok(guarded.is_shown()?.then_some(guarded))
+    }
+
+    fn is_whole(&self) -> bool {
+        self.standing.may_all(Right::Read)
+    }
+
+    fn is_shown(&self) -> Result<bool> {
+        self.standing.shows(|| Ok(self.node.kind()? == NodeKind::Map))
+    }
+
+    fn children_with(
+        &self,
+        children: impl FnOnce(&N) -> Result<Option<N::Children>>,
+    ) -> Result<Option<GuardedChildren<'p, N>>> {
+        let Some(children) = children(&self.node)? else { return Ok(None) };
+        let of = match () {
+            () if self.is_whole() => Of::Whole(self.standing.clone()),
+            () if self.node.kind()? == NodeKind::List => {
+                Of::List(self.permissions.element(&self.standing))
+            }
+            () => Of::Map(self.standing.clone()),
+        };
+        let (child, permissions) = (self.node.clone(), self.permissions);
+        Ok(Some(GuardedChildren { children, child, permissions, of }))
+    }
+}
+
+impl<'p, N: Node> Node for Guarded<'p, N> {
+    type Children = GuardedChildren<'p, N>;
+
+    fn kind(&self) -> Result<NodeKind> {
+        self.node.kind()
+    }
+
+    fn leaf<'a>(&'a self, long: &'a mut Vec<u8>) -> Result<Option<Leaf<'a>>> {
+        self.node.leaf(long)
+    }
+
+    /// # Complexity
+    /// O(1) where everything may be read, and for lists; that of the members for other maps.
+    fn count(&self) -> Result<u64> {
+        if self.is_whole() {
+            return self.node.count();
+        }
+        if self.node.kind()? == NodeKind::List {
+            let is_shown = self.permissions.element(&self.standing).may(Right::Read);
+            return if is_shown { self.node.count() } else { Ok(0) };
+        }
+        let Some(mut children) = self.children()? else { return Ok(0) };
+        let mut child = self.clone();
+        let mut count = 0;
+        while children.next(&mut child)? {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn enter(&mut self, name: &Name) -> Result<bool> {
+        if !self.is_whole() {
+            self.standing = self.permissions.member(&self.standing, name.text());
+        }
+        Ok(self.standing.may_some(Right::Read) && self.node.enter(name)? && self.is_shown()?)
+    }
+
+    fn enter_position(&mut self, position: u64) -> Result<bool> {
+        if !self.is_whole() {
+            self.standing = self.permissions.element(&self.standing);
+        }
+        Ok(self.standing.may(Right::Read) && self.node.enter_position(position)?)
+    }
+
+    fn children(&self) -> Result<Option<GuardedChildren<'p, N>>> {
+        self.children_with(N::children)
+    }
+
+    fn members_from(&self, key: &EncodedKey) -> Result<Option<GuardedChildren<'p, N>>> {
+        self.children_with(|node| node.members_from(key))
+    }
+
+    fn elements(&self, from: u64) -> Result<Option<GuardedChildren<'p, N>>> {
+        self.children_with(|node| node.elements(from))
+    }
+
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
+        if self.is_whole() {
+            return self.node.visit(visitor);
+        }
+        let mut veil = Veil::new(visitor, self.permissions, &self.standing);
+        // Of one type, however many are within each other.
+        self.node.visit(&mut veil as &mut dyn Visitor)
+    }
+
+    fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()> {
+        match self.standing.may(Right::Read) {
+            true => self.node.meta(found),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The children of a node that are seen.
+pub struct GuardedChildren<'p, N: Node> {
+    children: N::Children,
+    child: N,
+    permissions: &'p Permissions,
+    of: Of,
+}
+
+/// What children they are, and what may be done with each or with what they are of.
+enum Of {
+    /// Of one of which everything is seen.
+    Whole(Standing),
+    /// Elements.
+    List(Standing),
+    /// Members of a map.
+    Map(Standing),
+}
+
+impl<'p, N: Node> Children for GuardedChildren<'p, N> {
+    type Node = Guarded<'p, N>;
+
+    fn next(&mut self, node: &mut Guarded<'p, N>) -> Result<bool> {
+        let map = match &self.of {
+            Of::List(element) if !element.may(Right::Read) => return Ok(false),
+            Of::Whole(standing) | Of::List(standing) => {
+                let found = self.children.next(&mut node.node)?;
+                if found {
+                    node.standing.clone_from(standing);
+                }
+                return Ok(found);
+            }
+            Of::Map(map) => map,
+        };
+        let mut buffer = Vec::new();
+        while self.children.next(&mut self.child)? {
+            let key = self.children.key(&mut buffer)?.ok_or_else(no_key)?;
+            let standing = self.permissions.member(map, &key.text());
+            if standing.shows(|| Ok(self.child.kind()? == NodeKind::Map))? {
+                node.node.clone_from(&self.child);
+                node.standing = standing;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn key<'k>(&'k self, buffer: &'k mut Vec<u8>) -> Result<Option<Key<'k>>> {
+        self.children.key(buffer)
+    }
+}
