@@ -36,7 +36,7 @@ impl Store {
     /// have been read.
     ///
     /// # Errors
-    /// `AlreadyExists` when this store is not empty; `Corrupted` when what was stored does not read
+    /// `Denied` to who may not read all of the other store; `AlreadyExists` when this store is not empty; `Corrupted` when what was stored does not read
     /// back as the same; `InvalidInput` when the other store is a JSON file whose root is no object;
     /// those of reading there and of writing here.
     ///
@@ -49,6 +49,7 @@ impl Store {
     /// O(size), three times: reading, writing, reading back; memory for buffers, and on backends that
     /// hold everything in memory for that.
     pub fn copy_from(&self, from: &Snapshot, progress: &mut dyn FnMut(u64)) -> Result<Copied> {
+        from.require_whole()?;
         if self.forest().is_some() {
             return self.copy_trees(from, progress);
         }

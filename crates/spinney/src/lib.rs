@@ -12,6 +12,7 @@
 //! # Ok::<(), spinney::Error>(())
 //! ```
 
+pub mod access;
 pub mod backends;
 pub mod condition;
 pub mod copy;
@@ -38,6 +39,7 @@ pub mod snapshot;
 pub mod store;
 mod store_limits;
 pub mod subscribers;
+mod tree_cache;
 pub mod undo;
 
 pub use condition::{Expect, Expected};

@@ -36,7 +36,7 @@ impl Snapshot {
     /// Trees whose names are lost follow under `lost tree N`.
     ///
     /// # Errors
-    /// Those of the visitor; `Unsupported` where trees are kept apart: open the damaged one alone.
+    /// Those of the visitor; `Denied` to who may not read everything; `Unsupported` where trees are kept apart: open the damaged one alone.
     pub fn salvage(
         &self,
         visitor: &mut (impl Visitor + ?Sized),
@@ -45,6 +45,7 @@ impl Snapshot {
         if self.apart("").is_some() {
             return Err(crate::forest::refusal());
         }
+        self.require_whole()?;
         let view = self.view();
         let mut salvage = Salvage {
             view,

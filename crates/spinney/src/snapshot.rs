@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use spinney_core::access::{Permissions, Right, Standing};
 use spinney_core::backend::{self, Revision};
 use spinney_core::check::{Report, check_snapshot};
 use spinney_core::difference::Side;
@@ -10,12 +11,13 @@ use spinney_core::history::{History, Logged};
 use spinney_core::limits::KEY_LEN_MAX;
 use spinney_core::node::{Node as Encoded, NodeKind};
 use spinney_core::path;
-use spinney_core::read::{Children, Node, Stored};
+use spinney_core::read::{Children, Guarded, Node, Stored};
 use spinney_core::record::Head;
 use spinney_core::value::ValueBuilder;
 use spinney_core::view::{Passed, Slot, View, Waypoint};
-use spinney_core::{Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
+use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value, Visitor};
 
+use crate::access::Sight;
 use crate::forest::{self, NoState, Reading};
 use crate::layers::{self, Layers, Reached};
 
@@ -24,6 +26,16 @@ pub struct Snapshot {
     snapshot: Box<dyn backend::Snapshot>,
     origin: Arc<Origin>,
     made_of: MadeOf,
+    /// What its reader may see; everything, without.
+    sight: Option<Arc<Sight>>,
+}
+
+/// How much of a node is seen.
+enum Seen<'s> {
+    Whole,
+    /// A part; what that is, its standing tells.
+    Part(&'s Permissions, Standing),
+    Hidden,
 }
 
 /// What a snapshot is made of.
@@ -104,20 +116,80 @@ pub struct Member {
 impl Snapshot {
     /// A snapshot over a backend's.
     pub fn new(snapshot: Box<dyn backend::Snapshot>, origin: Arc<Origin>) -> Snapshot {
-        Snapshot { snapshot, origin, made_of: MadeOf::State }
+        Snapshot { snapshot, origin, made_of: MadeOf::State, sight: None }
     }
 
     /// A snapshot of trees that are kept apart.
     pub(crate) fn of_trees(trees: Reading, origin: Arc<Origin>) -> Snapshot {
         let snapshot = NoState::because(forest::refusal);
-        Snapshot { snapshot, origin, made_of: MadeOf::Trees(Box::new(trees)) }
+        Snapshot { snapshot, origin, made_of: MadeOf::Trees(Box::new(trees)), sight: None }
     }
 
     /// A snapshot of layers read as one.
     pub(crate) fn of_layers(layers: Layers) -> Snapshot {
         let origin = Origin { key_len_max: 0, base_path: Path::root(), recent: Recent::default() };
         let snapshot = NoState::because(layers::refusal);
-        Snapshot { snapshot, origin: Arc::new(origin), made_of: MadeOf::Layers(Box::new(layers)) }
+        let made_of = MadeOf::Layers(Box::new(layers));
+        Snapshot { snapshot, origin: Arc::new(origin), made_of, sight: None }
+    }
+
+    /// The same state as a principal sees it.
+    pub(crate) fn seen_with(self, sight: Option<Arc<Sight>>) -> Snapshot {
+        Snapshot { sight, ..self }
+    }
+
+    /// How much of what is at a path is seen.
+    fn seen(&self, path: &str) -> Result<Seen<'_>> {
+        let Some(sight) = &self.sight else { return Ok(Seen::Whole) };
+        path::check(path)?;
+        let way = sight.permissions.way(path, |list| self.is_list(list))?;
+        Ok(match () {
+            () if way.shows_all() => Seen::Whole,
+            () if way.may_show() => Seen::Part(&sight.permissions, way.standing),
+            () => Seen::Hidden,
+        })
+    }
+
+    /// Whether a checked path leads to a list, whoever asks.
+    pub(crate) fn is_list(&self, path: &str) -> Result<bool> {
+        match self.resolve(path)? {
+            Some(slot) => Ok(slot.read()?.node.container() == Some(Container::List)),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether its reader has a right at a path and everywhere below it.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a malformed path; those of reading.
+    pub fn permits(&self, path: &str, right: Right) -> Result<bool> {
+        path::check(path)?;
+        let Some(sight) = &self.sight else { return Ok(true) };
+        Ok(sight.permissions.way(path, |list| self.is_list(list))?.may_all(right))
+    }
+
+    /// Whether its reader has a right at a path from the store's root, whatever is below it.
+    pub(crate) fn permits_one(&self, path: &str, right: Right) -> Result<bool> {
+        let Some(sight) = &self.sight else { return Ok(true) };
+        Ok(sight.permissions.way(path, |list| self.is_list(list))?.may(right))
+    }
+
+    /// Whether something at a path may be seen by its reader.
+    pub(crate) fn may_show(&self, path: &str) -> Result<bool> {
+        let Some(sight) = &self.sight else { return Ok(true) };
+        let way = sight.permissions.way(path, |list| self.is_list(list))?;
+        Ok(way.standing.may_some(Right::Read))
+    }
+
+    /// Refuses what tells of the whole store to whom may not see all of it.
+    pub(crate) fn require_whole(&self) -> Result<()> {
+        match self.permits("", Right::Read)? {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Denied,
+                "this tells of everything in the store, and you may not read all of it",
+            )),
+        }
     }
 
     /// The node at a path; `None` when there is none.
@@ -137,8 +209,19 @@ impl Snapshot {
             return layers.node(path);
         }
         let Some(this) = self.holder(path)? else { return Ok(None) };
-        let slot = this.resolve(path)?;
-        slot.map(|slot| Stored::new(this.view(), slot).map(Reached::Stored)).transpose()
+        let seen = match this.seen(path)? {
+            Seen::Hidden => return Ok(None),
+            seen => seen,
+        };
+        let Some(slot) = this.resolve(path)? else { return Ok(None) };
+        let node = Reached::Stored(Stored::new(this.view(), slot)?);
+        match seen {
+            Seen::Part(permissions, standing) => {
+                let guarded = Guarded::new(node, permissions, standing)?;
+                Ok(guarded.map(|guarded| Reached::Guarded(Box::new(guarded))))
+            }
+            Seen::Whole | Seen::Hidden => Ok(Some(node)),
+        }
     }
 
     /// The layers, when it is made of some.
@@ -179,7 +262,7 @@ impl Snapshot {
         self.resolve_whole(&[&self.origin.base_path, path].concat())
     }
 
-    /// The nodes of this state, from the store's root.
+    /// The nodes of this state, from the store's root, whoever reads it: access rules do not bind a view.
     pub fn view(&self) -> View<'_> {
         View { snapshot: &*self.snapshot, key_len_max: self.origin.key_len_max }
     }
@@ -195,7 +278,8 @@ impl Snapshot {
         }
     }
 
-    /// The commits that led to this state, from the newest to the oldest that is kept.
+    /// The commits that led to this state, from the newest to the oldest that is kept. One of which its
+    /// reader may see nothing has neither changes nor a note.
     ///
     /// # Errors
     /// Those of the backend; `Corrupted` for each one that is damaged.
@@ -217,8 +301,12 @@ impl Snapshot {
         commits: impl Iterator<Item = Result<Logged>> + 's,
     ) -> impl Iterator<Item = Result<Logged>> + 's {
         let origin = Arc::clone(&self.origin);
+        let sight = self.sight.clone();
         commits.map(move |logged| {
-            let mut logged = logged?;
+            let mut logged = match &sight {
+                Some(sight) => sight.of_commit(logged?)?,
+                None => logged?,
+            };
             logged.entry.diff.begin_below(&origin.base_path);
             Ok(logged)
         })
@@ -255,7 +343,7 @@ impl Snapshot {
             trees.visit(&mut builder)?;
             return Ok(builder.finish());
         }
-        if self.layers().is_some() {
+        if self.layers().is_some() || self.sight.is_some() {
             return Ok(self.visit(path, &mut builder)?.then(|| builder.finish()).flatten());
         }
         let Some(this) = self.holder(path)? else { return Ok(None) };
@@ -287,7 +375,7 @@ impl Snapshot {
         if let Some(trees) = self.apart(path) {
             return trees.visit(visitor).map(|()| true);
         }
-        if self.layers().is_some() {
+        if self.layers().is_some() || self.sight.is_some() {
             let Some(node) = self.reach(path)? else { return Ok(false) };
             return node.visit(visitor).map(|()| true).map_err(|error| located(error, path));
         }
@@ -306,6 +394,10 @@ impl Snapshot {
         match self.node(path)? {
             Some(Reached::Stored(node)) => Ok(Some(Side::of(node))),
             Some(Reached::Merged(_)) => Err(layers::refusal()),
+            Some(Reached::Guarded(_)) => Err(Error::unsupported(
+                "only what you may read with everything below it is compared; name something below it",
+            )
+            .at(path::Display(path))),
             None => Ok(None),
         }
     }
@@ -405,8 +497,9 @@ impl Snapshot {
     /// Reads every node and record and tells what is damaged or left over.
     ///
     /// # Errors
-    /// Only when the backend cannot be read at all.
+    /// `Denied` to who may not read everything; else only when the backend cannot be read at all.
     pub fn check(&self) -> Result<Report> {
+        self.require_whole()?;
         match &self.made_of {
             MadeOf::State => check_snapshot(self.view()),
             MadeOf::Trees(trees) => trees.check(),

@@ -12,8 +12,10 @@ use spinney_core::diff::Diff;
 use spinney_core::history::{self, Note, Retention};
 use spinney_core::reclaim;
 use spinney_core::transaction::Transaction;
+use spinney_core::view::View;
 use spinney_core::{Error, Memory, Result};
 
+use crate::access::{Principal, Right, Seat, Sight};
 #[cfg(feature = "json")]
 use crate::backends::json::Take;
 use crate::datastores::Timer;
@@ -373,6 +375,7 @@ impl OpenOptions {
                 process: fastrand::u64(..),
                 commits: AtomicU64::new(0),
             }),
+            seat: None,
         }
     }
 }
@@ -426,6 +429,8 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
+    /// Whose handle it is; without, the store's owner's, who may do everything.
+    seat: Option<Arc<Seat>>,
 }
 
 /// A store that may be closed.
@@ -435,7 +440,7 @@ pub(crate) struct WeakStore(Weak<Shared>);
 impl WeakStore {
     /// The store, while somebody has it open.
     pub fn upgrade(&self) -> Option<Store> {
-        self.0.upgrade().map(|shared| Store { shared })
+        self.0.upgrade().map(|shared| Store { shared, seat: None })
     }
 }
 
@@ -463,7 +468,48 @@ impl Store {
             let reading = Reading::new(Arc::clone(forest));
             return Ok(Snapshot::of_trees(reading, Arc::clone(&self.shared.origin)));
         }
-        Ok(Snapshot::new(self.shared.backend.snapshot()?, Arc::clone(&self.shared.origin)))
+        let state = self.snapshot_of(self.shared.backend.snapshot()?);
+        let sight = self.sight(&state.view())?;
+        Ok(state.seen_with(sight))
+    }
+
+    /// This store as a principal has it: the access rules bind what that one reads and writes through the
+    /// handle and its clones. Where there are no rules, it may do everything.
+    #[must_use]
+    pub fn as_principal(&self, principal: Principal) -> Store {
+        Store { shared: Arc::clone(&self.shared), seat: Some(Arc::new(Seat::new(principal))) }
+    }
+
+    /// Whose handle it is; `None` when access rules do not bind it.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.seat().map(|seat| &seat.principal)
+    }
+
+    /// Another store as the same principal has it.
+    pub(crate) fn with_seat_of(self, other: &Store) -> Store {
+        match other.principal() {
+            Some(principal) => self.as_principal(principal.clone()),
+            None => self,
+        }
+    }
+
+    /// The store as its owner has it, to do what was permitted.
+    pub(crate) fn unrestricted(&self) -> Store {
+        Store { shared: Arc::clone(&self.shared), seat: None }
+    }
+
+    pub(crate) fn seat(&self) -> Option<&Arc<Seat>> {
+        self.seat.as_ref()
+    }
+
+    /// What this handle's principal may see, by the rules of a state.
+    pub(crate) fn sight(&self, view: &View<'_>) -> Result<Option<Arc<Sight>>> {
+        let permissions = match &self.seat {
+            Some(seat) if self.base_path().is_empty() => seat.permissions(view)?,
+            _ => None,
+        };
+        let backend = || Arc::clone(&self.shared.backend);
+        Ok(permissions.map(|permissions| Arc::new(Sight { permissions, backend: backend() })))
     }
 
     /// The store of the tree that a path leads into: itself, but of a store whose trees are kept apart
@@ -518,8 +564,12 @@ impl Store {
     /// # Complexity
     /// That of what changed since; reading it costs what reading the newest state does.
     pub fn at(&self, revision: Revision) -> Result<Snapshot> {
-        let state = history::at(self.shared.backend.snapshot()?, revision)?;
-        Ok(self.snapshot_of(Box::new(state)))
+        let newest = self.shared.backend.snapshot()?;
+        let key_len_max = self.shared.origin.key_len_max;
+        // Who may see what is not what it was then.
+        let sight = self.sight(&View { snapshot: &*newest, key_len_max })?;
+        let state = history::at(newest, revision)?;
+        Ok(self.snapshot_of(Box::new(state)).seen_with(sight))
     }
 
     /// A state of this store as its users read it.
@@ -567,8 +617,9 @@ impl Store {
     /// alone held is reclaimed. Returns how many commits it forgot.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// `Denied` to who does not administer everything; those of the backend.
     pub fn forget_before(&self, first: Revision) -> Result<u64> {
+        self.require("", Right::Admin)?;
         let forgotten = history::trim(&*self.shared.backend, first)?;
         if forgotten > 0 {
             self.shared.janitor.wake(&self.shared.backend);
@@ -606,7 +657,7 @@ impl Store {
         mut edit: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Committed<T>> {
         try_again(|conflicts| match self.forest() {
-            None => self.shared.try_write(durability, conflicts, &mut edit),
+            None => self.shared.try_write(self.seat(), durability, conflicts, &mut edit),
             Some(forest) => forest.try_write(durability, conflicts, &mut edit),
         })
     }
@@ -652,7 +703,7 @@ impl Store {
         if self.forest().is_some() {
             return Err(crate::forest::refusal());
         }
-        self.shared.validate(edit)
+        self.shared.validate(self.seat(), edit)
     }
 
     /// A handle that does not keep the store open.
@@ -700,8 +751,9 @@ impl Store {
     /// It also runs by itself, in the background, after each write that removed something.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// `Denied` to who does not administer everything; those of the backend.
     pub fn reclaim(&self) -> Result<u64> {
+        self.require("", Right::Admin)?;
         if let Some(deleted) = self.over_all(Store::reclaim) {
             return deleted;
         }
@@ -732,12 +784,16 @@ impl Store {
         self.shared.backend.capabilities()
     }
 
-    /// Facts about the store, as pairs of name and value.
+    /// Facts about the store, as pairs of name and value; none for whom may not read everything, as they
+    /// tell how much that is.
     ///
     /// # Errors
     /// Those of the backend.
     pub fn stats(&self) -> Result<Vec<(String, String)>> {
-        self.shared.backend.stats()
+        match self.permits("", Right::Read)? {
+            true => self.shared.backend.stats(),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// Folds what the journal holds into the store behind it, as it also happens by itself.
@@ -752,7 +808,7 @@ impl Store {
     /// returns the bytes given back.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// As [`Store::reclaim`].
     pub fn compact(&self) -> Result<u64> {
         if let Some(freed) = self.over_all(Store::compact) {
             return freed;
@@ -765,8 +821,9 @@ impl Store {
     /// Writes a consistent copy of the live store to `target`, which must not exist.
     ///
     /// # Errors
-    /// `AlreadyExists`, `Unsupported`, `Io`.
+    /// `AlreadyExists`, `Unsupported`, `Io`; `Denied` to who does not administer everything.
     pub fn backup(&self, target: &Path) -> Result<()> {
+        self.require("", Right::Admin)?;
         self.shared.backend.backup(target)
     }
 }

@@ -9,6 +9,7 @@ use spinney_core::transaction::{Preview, Transaction};
 use spinney_core::view::View;
 use spinney_core::{Error, Result};
 
+use crate::access::Right;
 use crate::owners;
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Store};
@@ -65,20 +66,23 @@ impl Store {
             }
             Ok(())
         })?;
+        let key_len_max = self.capabilities().key_len_max;
         let state = |overlay: Overlay| -> Result<_> { Ok(overlay.over(self.state_of(&*newest)?)) };
         let before = state(start.clone())?;
         let mut transaction = Transaction::detached(self.backend(), Box::new(state(start)?))?;
         for (diff, after) in commits.into_iter().rev() {
             let after = state(after)?;
-            let view = View { snapshot: &after, key_len_max: self.capabilities().key_len_max };
+            let view = View { snapshot: &after, key_len_max };
             transaction.apply(&*diff.contained(&view)?)?;
         }
-        let Preview { diff, state: after } = transaction.preview()?;
-        Ok(Between {
-            diff: self.below_base(diff),
-            before: self.snapshot_of(Box::new(before)),
-            after: self.snapshot_of(Box::new(after)),
-        })
+        let Preview { mut diff, state: after } = transaction.preview()?;
+        let sight = self.sight(&View { snapshot: &*newest, key_len_max })?;
+        let seen = |state| self.snapshot_of(state).seen_with(sight.clone());
+        let (before, after) = (seen(Box::new(before)), seen(Box::new(after)));
+        if let Some(sight) = &sight {
+            diff = sight.permissions.sieve(diff, &(before.view(), after.view()))?;
+        }
+        Ok(Between { diff: self.below_base(diff), before, after })
     }
 
     /// A snapshot of the state that another one is of, as long as that is the newest.
@@ -94,11 +98,12 @@ impl Store {
     ///
     /// # Errors
     /// `Conflict` when something that the commit changed has changed since, `NotFound` when the
-    /// revision is not kept any more; those of [`Store::write`].
+    /// revision is not kept any more; `Denied` to who may not write everything; those of [`Store::write`].
     ///
     /// # Complexity
     /// That of what the commit changed, and of what changed since.
     pub fn revert(&self, revision: Revision) -> Result<Committed<()>> {
+        self.require("", Right::Write)?;
         if revision == 0 {
             return Err(Error::invalid_input("revision 0 is the empty store; no commit made it"));
         }
@@ -133,11 +138,13 @@ impl Store {
     /// Makes the store what it was at a revision, as one commit.
     ///
     /// # Errors
-    /// `NotFound` when the revision is not kept any more; those of [`Store::write`].
+    /// `NotFound` when the revision is not kept any more; `Denied` to who may not write everything; those of
+    /// [`Store::write`].
     ///
     /// # Complexity
     /// That of what changed since.
     pub fn restore(&self, revision: Revision) -> Result<Committed<()>> {
+        self.require("", Right::Write)?;
         self.write(|transaction| {
             self.restore_in(transaction, "", revision)?;
             transaction.set_message(&format!("restore {revision}"))

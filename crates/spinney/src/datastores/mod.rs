@@ -15,6 +15,7 @@ use std::str::FromStr;
 
 use spinney_core::{Error, Path, Result};
 
+use crate::access::Right;
 use crate::layers::{Layer, LayerEdit, Stack};
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
@@ -99,7 +100,8 @@ impl Store {
     /// watched from now on.
     ///
     /// # Errors
-    /// `Unsupported` where a store is one tree, or keeps its trees apart; those of rolling back.
+    /// `Unsupported` where a store is one tree, or keeps its trees apart; `Denied` to who may not read
+    /// everything; those of rolling back.
     pub fn datastores(&self) -> Result<Datastores> {
         if !self.base_path().is_empty() || !self.capabilities().multi_tree_commit {
             return Err(Error::unsupported(
@@ -107,9 +109,11 @@ impl Store {
                  `lmdb:`, `fjall:`, `redis://` or `mongodb://`",
             ));
         }
-        let datastores = Datastores { store: self.clone(), durability: None };
-        datastores.roll_back_overdue()?;
-        Ok(datastores)
+        let of = |store| Datastores { store, durability: None };
+        of(self.unrestricted()).roll_back_overdue()?;
+        // What is noted of them is of all of them.
+        self.require("", Right::Read)?;
+        Ok(of(self.clone()))
     }
 }
 

@@ -7,6 +7,8 @@ use spinney_core::value::List;
 use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
 
 use super::{Layer, Stack};
+use crate::access::Right;
+use crate::snapshot::Snapshot;
 use crate::store::{Committed, OpenOptions, Store};
 
 /// The tree that holds the stacks of a store, each under its name: a list of layers, the highest
@@ -74,7 +76,7 @@ impl LayerSpec {
     fn open(&self, home: &Store, options: &OpenOptions) -> Result<Layer> {
         let Some(url) = &self.store else { return Layer::new(&*self.name, home, &self.path) };
         match options.open(url) {
-            Ok(store) => Layer::new(&*self.name, &store, &self.path),
+            Ok(store) => Layer::new(&*self.name, &store.with_seat_of(home), &self.path),
             // Where nothing may be made, what is not there has nothing.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut layer = Layer::new(&*self.name, &crate::open("memory:")?, &self.path)?;
@@ -93,6 +95,7 @@ impl Store {
     /// As [`Stack::new`]; `Unsupported` in a `json:` file, which is one tree; those of [`Store::write`].
     pub fn set_stack(&self, name: &str, layers: &[LayerSpec]) -> Result<Committed<()>> {
         self.check_keeps_stacks()?;
+        self.require("", Right::Admin)?;
         // Stores that layers are in need not be there yet.
         let options = OpenOptions::new().create(false).read_only(true);
         let open = |spec: &LayerSpec| spec.open(self, &options);
@@ -108,6 +111,7 @@ impl Store {
     /// `NotFound` when there is none of the name; those of [`Store::write`].
     pub fn remove_stack(&self, name: &str) -> Result<Committed<()>> {
         self.check_keeps_stacks()?;
+        self.require("", Right::Admin)?;
         let place = stack_path(name)?;
         self.write(|transaction| match transaction.remove(&place)? {
             true => Ok(()),
@@ -115,7 +119,8 @@ impl Store {
         })
     }
 
-    /// The stacks, by name, each with its layers, the highest first.
+    /// The stacks, by name, each with its layers, the highest first: those whose layers in this store may
+    /// be seen.
     ///
     /// # Errors
     /// `Corrupted` when one does not read; those of [`Store::read`].
@@ -123,8 +128,17 @@ impl Store {
         if !self.base_path().is_empty() {
             return Ok(Vec::new());
         }
-        let Some(Value::Map(stacks)) = self.read()?.get(TREE)? else { return Ok(Vec::new()) };
-        stacks.iter().map(|(name, value)| Ok((name.to_string(), specs(&name, value)?))).collect()
+        let state = self.unrestricted().read()?;
+        let Some(Value::Map(stacks)) = state.get(TREE)? else { return Ok(Vec::new()) };
+        let seen = self.read()?;
+        let mut all = Vec::new();
+        for (name, value) in stacks.iter() {
+            let layers = specs(&name, value)?;
+            if is_told(&seen, &layers)? {
+                all.push((name.to_string(), layers));
+            }
+        }
+        Ok(all)
     }
 
     /// The stack of a name. Layers in stores that do not exist are empty and cannot be written.
@@ -145,9 +159,12 @@ impl Store {
         options: impl Fn(&LayerSpec) -> OpenOptions,
     ) -> Result<Stack> {
         self.check_keeps_stacks()?;
-        let value = self.read()?.get(&stack_path(name)?)?.ok_or_else(|| no_stack(name))?;
-        let layers: Result<_> =
-            specs(name, &value)?.iter().map(|spec| spec.open(self, &options(spec))).collect();
+        let value = self.unrestricted().read()?.get(&stack_path(name)?)?;
+        let specs = specs(name, &value.ok_or_else(|| no_stack(name))?)?;
+        if !is_told(&self.read()?, &specs)? {
+            return Err(no_stack(name));
+        }
+        let layers: Result<_> = specs.iter().map(|spec| spec.open(self, &options(spec))).collect();
         Stack::new(layers?).map_err(|error| error.at(format_args!("stack `{name}`")))
     }
 
@@ -160,6 +177,12 @@ impl Store {
             )),
         }
     }
+}
+
+/// Whether something may be seen of each layer that is in the store.
+fn is_told(seen: &Snapshot, layers: &[LayerSpec]) -> Result<bool> {
+    let mut own = layers.iter().filter(|layer| layer.store.is_none());
+    own.try_fold(true, |is_told, layer| Ok(is_told && seen.may_show(&layer.path)?))
 }
 
 fn stack_path(name: &str) -> Result<Path> {

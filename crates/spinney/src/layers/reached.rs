@@ -3,7 +3,8 @@
 use spinney_core::key::{EncodedKey, Key};
 use spinney_core::node::NodeKind;
 use spinney_core::read::{
-    Children, Descended, Leaf, Merged, MergedChildren, Name, Node, Stored, StoredChildren,
+    Children, Descended, Guarded, GuardedChildren, Leaf, Merged, MergedChildren, Name, Node,
+    Stored, StoredChildren,
 };
 use spinney_core::{Result, Visitor};
 
@@ -14,6 +15,8 @@ pub enum Reached<'s> {
     Stored(Stored<'s>),
     /// Of several layers.
     Merged(Merged<Reached<'s>>),
+    /// One of which a principal may see only a part.
+    Guarded(Box<Guarded<'s, Reached<'s>>>),
 }
 
 /// Children of a node of a snapshot.
@@ -22,6 +25,8 @@ pub enum ReachedChildren<'s> {
     Stored(StoredChildren<'s>),
     /// Of one of several layers.
     Merged(Box<MergedChildren<Reached<'s>>>),
+    /// Of one of which only a part may be seen.
+    Guarded(Box<GuardedChildren<'s, Reached<'s>>>),
 }
 
 impl<'s> Reached<'s> {
@@ -29,11 +34,17 @@ impl<'s> Reached<'s> {
         &self,
         stored: impl FnOnce(&Stored<'s>) -> Result<Option<StoredChildren<'s>>>,
         merged: impl FnOnce(&Merged<Reached<'s>>) -> Result<Option<MergedChildren<Reached<'s>>>>,
+        guarded: impl FnOnce(
+            &Guarded<'s, Reached<'s>>,
+        ) -> Result<Option<GuardedChildren<'s, Reached<'s>>>>,
     ) -> Result<Option<ReachedChildren<'s>>> {
         Ok(match self {
             Reached::Stored(node) => stored(node)?.map(ReachedChildren::Stored),
             Reached::Merged(node) => {
                 merged(node)?.map(|children| ReachedChildren::Merged(Box::new(children)))
+            }
+            Reached::Guarded(node) => {
+                guarded(node)?.map(|children| ReachedChildren::Guarded(Box::new(children)))
             }
         })
     }
@@ -47,6 +58,7 @@ impl<'s> Node for Reached<'s> {
         match self {
             Reached::Stored(node) => node.kind(),
             Reached::Merged(node) => node.kind(),
+            Reached::Guarded(node) => node.kind(),
         }
     }
 
@@ -55,6 +67,7 @@ impl<'s> Node for Reached<'s> {
         match self {
             Reached::Stored(node) => node.leaf(long),
             Reached::Merged(node) => node.leaf(long),
+            Reached::Guarded(node) => node.leaf(long),
         }
     }
 
@@ -62,6 +75,7 @@ impl<'s> Node for Reached<'s> {
         match self {
             Reached::Stored(node) => node.count(),
             Reached::Merged(node) => node.count(),
+            Reached::Guarded(node) => node.count(),
         }
     }
 
@@ -70,6 +84,7 @@ impl<'s> Node for Reached<'s> {
         match self {
             Reached::Stored(node) => node.enter(name),
             Reached::Merged(node) => node.enter(name),
+            Reached::Guarded(node) => node.enter(name),
         }
     }
 
@@ -77,26 +92,36 @@ impl<'s> Node for Reached<'s> {
         match self {
             Reached::Stored(node) => node.enter_position(position),
             Reached::Merged(node) => node.enter_position(position),
+            Reached::Guarded(node) => node.enter_position(position),
         }
     }
 
     #[inline]
     fn children(&self) -> Result<Option<ReachedChildren<'s>>> {
-        self.children_with(Node::children, Node::children)
+        self.children_with(Node::children, Node::children, Node::children)
     }
 
     fn members_from(&self, key: &EncodedKey) -> Result<Option<ReachedChildren<'s>>> {
-        self.children_with(|node| node.members_from(key), |node| node.members_from(key))
+        self.children_with(
+            |node| node.members_from(key),
+            |node| node.members_from(key),
+            |node| node.members_from(key),
+        )
     }
 
     fn elements(&self, from: u64) -> Result<Option<ReachedChildren<'s>>> {
-        self.children_with(|node| node.elements(from), |node| node.elements(from))
+        self.children_with(
+            |node| node.elements(from),
+            |node| node.elements(from),
+            |node| node.elements(from),
+        )
     }
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
         match self {
             Reached::Stored(node) => node.visit(visitor),
             Reached::Merged(node) => node.visit(visitor),
+            Reached::Guarded(node) => node.visit(visitor),
         }
     }
 
@@ -105,6 +130,9 @@ impl<'s> Node for Reached<'s> {
         let found = match self {
             Reached::Stored(node) => node.descend(path)?.map(Reached::Stored),
             Reached::Merged(node) => node.descend(path)?.map(Reached::Merged),
+            Reached::Guarded(node) => {
+                (*node).descend(path)?.map(|node| Reached::Guarded(Box::new(node)))
+            }
         };
         Ok(found)
     }
@@ -113,6 +141,7 @@ impl<'s> Node for Reached<'s> {
         match self {
             Reached::Stored(node) => node.meta(found),
             Reached::Merged(node) => node.meta(found),
+            Reached::Guarded(node) => node.meta(found),
         }
     }
 }
@@ -125,6 +154,7 @@ impl<'s> Children for ReachedChildren<'s> {
         match (self, node) {
             (ReachedChildren::Stored(children), Reached::Stored(node)) => children.next(node),
             (ReachedChildren::Merged(children), Reached::Merged(node)) => children.next(node),
+            (ReachedChildren::Guarded(children), Reached::Guarded(node)) => children.next(node),
             _ => unreachable!("children are put into a node of the kind that they are of"),
         }
     }
@@ -134,6 +164,7 @@ impl<'s> Children for ReachedChildren<'s> {
         match self {
             ReachedChildren::Stored(children) => children.key(buffer),
             ReachedChildren::Merged(children) => children.key(buffer),
+            ReachedChildren::Guarded(children) => children.key(buffer),
         }
     }
 }

@@ -6,10 +6,11 @@ use spinney_core::backend::Revision;
 use spinney_core::node::NodeKind;
 use spinney_core::read::{Children, Descended, Merged, Node, Stored};
 use spinney_core::view::Slot;
-use spinney_core::{Error, Key, Path, Result, path};
+use spinney_core::{Error, ErrorKind, Key, Path, Result, path};
 
 use super::filter::{Filter, KeyHash};
 use super::{Layer, Reached};
+use crate::access::Right;
 use crate::snapshot::Snapshot;
 
 /// The layers of a snapshot, the highest first.
@@ -44,7 +45,7 @@ impl Way {
                 is_paged |= node.is_paged();
                 Some((at, node.keep()))
             }
-            Reached::Merged(_) => None,
+            Reached::Merged(_) | Reached::Guarded(_) => None,
         };
         let parts = parts.map(kept).collect::<Option<_>>()?;
         is_paged.then(|| Way {
@@ -72,8 +73,15 @@ pub struct Sourced<'a> {
     pub layer: &'a str,
 }
 
+fn not_whole() -> Error {
+    Error::new(
+        ErrorKind::Denied,
+        "a layer of it may be read by you in part, and layers are read as one as a whole; read it by itself",
+    )
+}
+
 impl Layers {
-    /// The newest states.
+    /// The newest states; without the layers of which nothing may be seen.
     pub fn read(layers: &[Layer]) -> Result<Layers> {
         let mut stores: Vec<&Layer> = Vec::new();
         let mut states = Vec::new();
@@ -88,6 +96,13 @@ impl Layers {
                     stores.len() - 1
                 }
             };
+            // What a layer says of its nodes is not known of a part of it.
+            if !states[state].permits(&layer.path, Right::Read)? {
+                match states[state].may_show(&layer.path)? {
+                    true => return Err(not_whole()),
+                    false => continue,
+                }
+            }
             placed.push(Placed { name: layer.name.clone(), state, path: layer.path.clone() });
         }
         Ok(Layers { states, layers: placed, way: RefCell::default() })

@@ -6,6 +6,7 @@ use spinney_core::{Container, Error, ErrorKind, Key, Result, Scalar, Value, Visi
 
 use super::Layer;
 use crate::Transaction;
+use crate::access::Right;
 use crate::snapshot::Snapshot;
 use crate::transaction::Existing;
 
@@ -61,8 +62,22 @@ impl<'e, 't> LayerEdit<'e, 't> {
             true => Ok(None),
             false => layer.state().map(Some),
         };
-        let others: Result<_> = layers[at..].iter().map(other).collect();
-        Ok(LayerEdit { layers, at, transaction, others: others? })
+        let others: Vec<Option<Snapshot>> =
+            layers[at..].iter().map(other).collect::<Result<_>>()?;
+        // What an edit does to a layer depends on all that the layers have there.
+        for (layer, other) in layers[at..].iter().zip(&others) {
+            let is_seen = match other {
+                None => transaction.reads_all(&layer.path)?,
+                Some(state) => state.permits(&layer.path, Right::Read)?,
+            };
+            if !is_seen {
+                return Err(Error::new(
+                    ErrorKind::Denied,
+                    "a layer is written by those who may read it and all below it; you may not",
+                ));
+            }
+        }
+        Ok(LayerEdit { layers, at, transaction, others })
     }
 
     /// The transaction.

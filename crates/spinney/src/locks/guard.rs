@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use spinney_core::access::{Permissions, Right};
 use spinney_core::index::Derived;
 use spinney_core::transaction::{Proposed, Review};
 use spinney_core::view::View;
@@ -63,13 +64,20 @@ pub struct Guard<'c> {
     /// Where the paths of users begin.
     base: &'c str,
     passes: Passes,
+    /// What the writer may do; everything, without.
+    permissions: Option<&'c Permissions>,
     /// Locks that were met and are void.
     void: Vec<Void>,
 }
 
 impl<'c> Guard<'c> {
-    pub fn new(locks: &'c Locks, base: &'c str, passes: Passes) -> Guard<'c> {
-        Guard { locks, base, passes, void: Vec::new() }
+    pub fn new(
+        locks: &'c Locks,
+        base: &'c str,
+        passes: Passes,
+        permissions: Option<&'c Permissions>,
+    ) -> Guard<'c> {
+        Guard { locks, base, passes, permissions, void: Vec::new() }
     }
 
     /// The locks that the commit has met and that are to be removed.
@@ -83,7 +91,12 @@ impl<'c> Guard<'c> {
         if is_known || self.locks.owners.is_own(entry.owner.id) {
             return Ok(());
         }
-        let void = self.locks.void(entry, view)?.ok_or_else(|| busy(entry, self.base))?;
+        let is_told = match self.permissions {
+            Some(permissions) => permissions.way(&entry.place, |_| Ok(false))?.may(Right::Read),
+            None => true,
+        };
+        let refusal = || if is_told { busy(entry, self.base) } else { busy_somewhere() };
+        let void = self.locks.void(entry, view)?.ok_or_else(refusal)?;
         self.void.push(void);
         Ok(())
     }
@@ -122,7 +135,7 @@ impl<'c> Guard<'c> {
 
 impl Review for Guard<'_> {
     fn review(&mut self, proposed: &Proposed<'_>, _derived: &mut Vec<Derived>) -> Result<()> {
-        let before: Arc<Table> = self.locks.cache.at(&proposed.before)?;
+        let before: Arc<Table> = self.locks.cache.of(&proposed.before)?;
         let mut changes_locks = false;
         for op in &proposed.diff.ops {
             match owners::reserved(op) {
@@ -169,4 +182,11 @@ pub fn busy(entry: &Entry, base: &str) -> Error {
         "{info}; wait until it is unlocked, or break the lock: `spinney unlock --break {}`",
         info.path_in_a_command()
     ))
+}
+
+/// The refusal of what a lock is in the way of that may not be told of.
+pub fn busy_somewhere() -> Error {
+    Error::busy(
+        "something that it is part of is locked by somebody else; wait until it is unlocked",
+    )
 }

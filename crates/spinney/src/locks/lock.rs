@@ -49,7 +49,7 @@ impl Lock {
         let snapshot = self.store.read()?;
         let view = snapshot.view();
         let locks = self.store.locks_and_owners();
-        let table = locks.cache.at(&view)?;
+        let table = locks.cache.of(&view)?;
         let Some(entry) = table.find(self.id) else { return Ok(false) };
         Ok(locks.is_in_force(entry, &view)? && self.holding.owner().is_heard_of(&view)?)
     }

@@ -16,9 +16,10 @@ use spinney_core::backend::Revision;
 use spinney_core::{Error, ErrorKind, Path, Result, path};
 
 use crate::Transaction;
+use crate::access::Right;
 use crate::owners::{self, RESERVED};
 use crate::store::{Committed, Durability, Store, now_ms};
-use guard::busy;
+use guard::{busy, busy_somewhere};
 use table::Entry;
 
 pub(crate) use guard::{Guard, Locks, Passes, Void};
@@ -110,6 +111,7 @@ impl Store {
         let locked = || {
             options.check()?;
             let place = self.lock_place(path)?;
+            self.require(path, Right::Write)?;
             let this = self.holding_or_new(path)?;
             if this.forest().is_some() {
                 return Err(Error::unsupported(
@@ -157,7 +159,10 @@ impl Store {
                 continue;
             };
             if !is_time_left() {
-                return Err(busy(&other, self.base_path()));
+                return Err(match self.read()?.permits_one(&other.place, Right::Read)? {
+                    true => busy(&other, self.base_path()),
+                    false => busy_somewhere(),
+                });
             }
             (refused, tries) = (None, 0);
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
@@ -170,10 +175,10 @@ impl Store {
 
     /// What of the newest state is in the way of a lock, and which locks are void.
     fn look_around(&self, place: &str) -> Result<(Revision, Seen)> {
-        let snapshot = self.read()?;
+        let snapshot = self.unrestricted().read()?;
         let (revision, view) = (snapshot.revision()?, snapshot.view());
         let locks = self.locks_and_owners();
-        let table = locks.cache.at(&view)?;
+        let table = locks.cache.of(&view)?;
         let mut seen = Seen::default();
         for entry in table.entries() {
             seen.void.extend(locks.void(entry, &view)?);
@@ -202,11 +207,12 @@ impl Store {
             transaction.set(&entry_path(id), &entry.to_value())?;
             Ok(id)
         };
-        let taken = self.write_with(Durability::Process, |tx| tx.at_root(take))?;
-        Ok(Lock::new(self.clone(), taken.value, place, options.lease, holding))
+        let this = self.unrestricted();
+        let taken = this.write_with(Durability::Process, |tx| tx.at_root(take))?;
+        Ok(Lock::new(this, taken.value, place, options.lease, holding))
     }
 
-    /// The locks that are in force, in the order in which they were taken.
+    /// The locks that are in force, in the order in which they were taken; those on what may be read.
     ///
     /// # Errors
     /// Those of [`Store::read`], and of asking whether owners live.
@@ -219,8 +225,10 @@ impl Store {
         let view = snapshot.view();
         let locks = self.locks_and_owners();
         let mut found = Vec::new();
-        for entry in locks.cache.at(&view)?.entries() {
-            if locks.is_in_force(entry, &view)? {
+        for entry in locks.cache.of(&view)?.entries() {
+            if locks.is_in_force(entry, &view)?
+                && snapshot.permits_one(&entry.place, Right::Read)?
+            {
                 found.push(LockInfo::new(entry, self.base_path()));
             }
         }
@@ -231,10 +239,11 @@ impl Store {
     /// write of the former holder is judged like anyone's, and its [`Lock::is_held`] says no.
     ///
     /// # Errors
-    /// `NotFound` when exactly this path is not locked; those of [`Store::write`].
+    /// `NotFound` when exactly this path is not locked; `Denied` to who does not administer it; those of [`Store::write`].
     pub fn break_lock(&self, path: &str) -> Result<Committed<LockInfo>> {
         let broken = || {
             let place = self.lock_place(path)?;
+            self.require(path, Right::Admin)?;
             let this = self.holding(path)?;
             if this.forest().is_some() {
                 return Err(not_locked(path));
@@ -248,7 +257,7 @@ impl Store {
         let snapshot = self.read()?;
         let view = snapshot.view();
         let locks = self.locks_and_owners();
-        let table = locks.cache.at(&view)?;
+        let table = locks.cache.of(&view)?;
         let found = table.entries().iter().find(|entry| entry.place == *place);
         let Some(entry) = found else { return Err(not_locked(path)) };
         if !locks.is_in_force(entry, &view)? {

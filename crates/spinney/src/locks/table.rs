@@ -1,18 +1,15 @@
 //! The locks of a state, read once for as long as they stay the same, and which of them a change meets.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use spinney_core::backend::Revision;
 use spinney_core::diff::{Op, Step, What};
-use spinney_core::layout::{head_key, head_revision};
-use spinney_core::node::Node;
-use spinney_core::value::ValueBuilder;
 use spinney_core::view::View;
 use spinney_core::{Error, Key, Map, Path, Result, Value, path};
 
 use super::{NAME, TREE};
 use crate::owners::{Record, number_at};
+use crate::tree_cache::{TreeCache, value_at};
 
 /// A lock as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,31 +195,12 @@ impl Table {
 }
 
 /// The locks that were used last.
-#[derive(Default)]
-pub struct Cache {
-    known: Mutex<Option<(Revision, Arc<Table>)>>,
-}
+pub type Cache = TreeCache<Table>;
 
 impl Cache {
     /// The locks of a committed state.
-    pub fn at(&self, view: &View<'_>) -> Result<Arc<Table>> {
-        let mut entry = view.root()?;
-        if !view.enter_key(&mut entry, &Key::new(NAME).encoded())? {
-            return Ok(Arc::default());
-        }
-        let Node::Tree(tree) = entry.read()?.node else {
-            return Err(Error::corrupted(format!("`{TREE}` is not a tree")));
-        };
-        let changed = head_revision(view.snapshot.get(&head_key(tree))?.as_deref())?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some((revision, table)) if *revision == changed => Ok(Arc::clone(table)),
-            _ => {
-                let table = Arc::new(Table::of_tree(&tree_of(view)?));
-                *known = Some((changed, Arc::clone(&table)));
-                Ok(table)
-            }
-        }
+    pub fn of(&self, view: &View<'_>) -> Result<Arc<Table>> {
+        self.at(view, &view.root()?, NAME, |view| Ok(Table::of_tree(&tree_of(view)?)))
     }
 }
 
@@ -244,10 +222,7 @@ pub fn read(view: &View<'_>) -> Result<Table> {
 
 /// The tree of locks of a state; `Null` when there is none.
 fn tree_of(view: &View<'_>) -> Result<Value> {
-    let Some(slot) = view.resolve(TREE)? else { return Ok(Value::Null) };
-    let mut builder = ValueBuilder::default();
-    view.walk(&slot, &mut builder)?;
-    Ok(builder.finish().unwrap_or(Value::Null))
+    Ok(value_at(view, TREE)?.unwrap_or(Value::Null))
 }
 
 #[cfg(test)]

@@ -1,18 +1,14 @@
 //! The schemas of a state, compiled once for as long as they stay the same.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use spinney_core::backend::Revision;
-use spinney_core::layout::head_key;
-use spinney_core::layout::head_revision;
-use spinney_core::node::Node;
-use spinney_core::value::ValueBuilder;
 use spinney_core::view::{Slot, View};
-use spinney_core::{Error, Key, Map, Path, Result, Value};
+use spinney_core::{Error, Map, Path, Result, Value};
 use spinney_schema::{Documents, Options, Schema};
 
 use super::{NAME, TREE, check_path};
+use crate::tree_cache::{TreeCache, value_at};
 
 /// A compiled schema and where it belongs.
 pub struct Attached {
@@ -31,38 +27,18 @@ impl Attached {
 }
 
 /// The schemas that were used last.
-#[derive(Default)]
-pub struct Cache {
-    known: Mutex<Option<(Revision, Arc<Vec<Attached>>)>>,
-}
+pub type Cache = TreeCache<Vec<Attached>>;
 
 impl Cache {
     /// The schemas of a committed state with this root.
-    pub fn at<'s>(&self, view: &View<'s>, root: &Slot<'s>) -> Result<Arc<Vec<Attached>>> {
-        let mut entry = root.clone();
-        if !view.enter_key(&mut entry, &Key::new(NAME).encoded())? {
-            return Ok(Arc::default());
-        }
-        let Node::Tree(tree) = entry.read()?.node else { return Err(malformed(TREE)) };
-        let changed = head_revision(view.snapshot.get(&head_key(tree))?.as_deref())?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some((revision, attached)) if *revision == changed => Ok(Arc::clone(attached)),
-            _ => {
-                let attached = Arc::new(read(view)?);
-                *known = Some((changed, Arc::clone(&attached)));
-                Ok(attached)
-            }
-        }
+    pub fn of<'s>(&self, view: &View<'s>, root: &Slot<'s>) -> Result<Arc<Vec<Attached>>> {
+        self.at(view, root, NAME, read)
     }
 }
 
 /// The tree of schemas of a state; `None` when there is none.
 pub fn entries(view: &View<'_>) -> Result<Option<Value>> {
-    let Some(slot) = view.resolve(TREE)? else { return Ok(None) };
-    let mut builder = ValueBuilder::default();
-    view.walk(&slot, &mut builder)?;
-    Ok(builder.finish())
+    value_at(view, TREE)
 }
 
 /// The tree of schemas of a state, for a file that has it beside a document: paths begin at `base`.

@@ -1,5 +1,6 @@
 //! Judges commits by the schemas of the store, and keeps their indexes.
 
+use spinney_core::access::{Permissions, Right};
 use spinney_core::backend::TreeId;
 use spinney_core::diff::Diff;
 use spinney_core::index::{Derived, Index};
@@ -16,12 +17,14 @@ pub struct Guard<'c> {
     cache: &'c Cache,
     /// Where the paths of users begin.
     base: &'c str,
+    /// What the writer may do; everything, without.
+    permissions: Option<&'c Permissions>,
 }
 
 impl<'c> Guard<'c> {
     /// One that knows the schemas that were used last.
-    pub fn new(cache: &'c Cache, base: &'c str) -> Guard<'c> {
-        Guard { cache, base }
+    pub fn new(cache: &'c Cache, base: &'c str, permissions: Option<&'c Permissions>) -> Guard<'c> {
+        Guard { cache, base, permissions }
     }
 }
 
@@ -32,7 +35,7 @@ impl Review for Guard<'_> {
             before: State::of(proposed.before)?,
             after: State::of(proposed.after)?,
         };
-        let before = self.cache.at(&proposed.before, &states.before.root)?;
+        let before = self.cache.of(&proposed.before, &states.before.root)?;
         if Changes::of_diff(proposed.diff, TREE)?.root().is_none() {
             return before
                 .iter()
@@ -61,7 +64,21 @@ impl Guard<'_> {
         derived: &mut Vec<Derived>,
     ) -> Result<()> {
         let report = judge(attached, is_new, states, derived)?;
-        refuse(&report, attached.path_below(self.base))
+        let is_told = match self.permissions {
+            Some(permissions) => {
+                permissions.way(&attached.path, |_| Ok(false))?.may_all(Right::Read)
+            }
+            None => true,
+        };
+        match is_told || report.is_valid() {
+            true => refuse(&report, attached.path_below(self.base)),
+            // It may be about something that this writer may not know of.
+            false => Err(Error::new(
+                ErrorKind::Invalid,
+                "a schema does not allow the change; it is about more than you may read, so ask who administers \
+                 it what is wrong",
+            )),
+        }
     }
 }
 

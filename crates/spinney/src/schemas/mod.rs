@@ -11,6 +11,7 @@ use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
 pub use spinney_schema::{Cost, Explained, Report, Violation};
 
 use crate::Transaction;
+use crate::access::Right;
 use crate::store::{Committed, Store};
 
 pub(crate) use attached::{Cache, carried, carry};
@@ -48,7 +49,8 @@ impl Store {
         options: SchemaOptions,
     ) -> Result<Committed<()>> {
         let place = self.schema_place(path)?;
-        let this = self.holding_or_new(path)?;
+        self.require(path, Right::Admin)?;
+        let this = self.holding_or_new(path)?.unrestricted();
         let path = &*place;
         let attach = |transaction: &mut Transaction<'_>| {
             let old = entry_at(transaction.get(TREE)?.as_ref(), path);
@@ -82,12 +84,15 @@ impl Store {
             Some(entry) => transaction.remove(&entry).map(drop),
             None => Err(no_schema(path)),
         };
+        self.require(path, Right::Admin)?;
         self.holding(path)?
+            .unrestricted()
             .write(|transaction| transaction.at_root(remove))
             .map_err(|error| error.at(format_args!("schema remove {}", path::Display(path))))
     }
 
-    /// The paths that have a schema, with it, in the order in which they were attached.
+    /// The paths that have a schema, with it, in the order in which they were attached; those that may be
+    /// read with everything below them.
     ///
     /// # Errors
     /// Those of [`Store::read`].
@@ -103,7 +108,8 @@ impl Store {
         let read = |entry: &Value| {
             let place = entry.pointer("/path")?.as_str()?;
             let path = Path::parse(place.strip_prefix(self.base_path())?).ok()?;
-            Some((path, entry.pointer("/schema")?.clone()))
+            let is_told = snapshot.permits(&path, Right::Read).is_ok_and(|is_told| is_told);
+            is_told.then_some((path, entry.pointer("/schema")?.clone()))
         };
         Ok(entries.iter().filter_map(|(_, entry)| read(entry)).collect())
     }
@@ -115,6 +121,7 @@ impl Store {
     /// `NotFound` when it has none; those of reading.
     pub fn check_schema(&self, path: &str) -> Result<Report> {
         let place = self.schema_place(path)?;
+        self.require(path, Right::Read)?;
         let snapshot = self.holding(path)?.read()?;
         guard::check(&snapshot.view(), &place)?.ok_or_else(|| no_schema(path))
     }
@@ -125,6 +132,7 @@ impl Store {
     /// `NotFound` when it has none.
     pub fn explain_schema(&self, path: &str) -> Result<Vec<Explained>> {
         let place = self.schema_place(path)?;
+        self.require(path, Right::Read)?;
         let snapshot = self.holding(path)?.read()?;
         let attached = attached::read(&snapshot.view())?;
         let found = attached.iter().find(|attached| attached.path == place);

@@ -1,5 +1,6 @@
 //! A write, from the guard to the answer.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use spinney_core::backend::WriteGuard;
@@ -10,6 +11,7 @@ use spinney_core::transaction::{Commit, Proposed, Review, Transaction};
 use spinney_core::{Error, ErrorKind, Result};
 
 use super::{Committed, Durability, LOOK_AT_LOG_EVERY, Shared, now_ms};
+use crate::access::{self, Right, Seat, Sight};
 use crate::file_scratch::FileScratch;
 use crate::locks::{self, Passes};
 use crate::owners::RESERVED;
@@ -23,6 +25,8 @@ struct Passed<T> {
     commit: Commit,
     /// Locks of dead owners that it has met.
     void_locks: Vec<locks::Void>,
+    /// What its writer may see of it.
+    sight: Option<Sight>,
 }
 
 /// What a try of a write holds from when it knows its store until the commit.
@@ -32,19 +36,23 @@ pub(crate) struct Attempt<'s> {
     questions: Option<Questions>,
     /// The lock of somebody else that the write removes.
     passes: Passes,
+    /// Who writes; the store's owner, without.
+    seat: Option<&'s Seat>,
 }
 
 impl Shared {
     /// One try of a write; `None` when another writer came first.
     pub fn try_write<T>(
         &self,
+        seat: Option<&Arc<Seat>>,
         durability: Durability,
         conflicts: u32,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
         let new_scratch = || self.new_scratch();
-        let attempt = self.attempt(durability, conflicts)?;
-        let edited = self.edited(&new_scratch, edit);
+        let seat = seat.map(|seat| &**seat).filter(|_| self.origin.base_path.is_empty());
+        let attempt = Attempt { seat, ..self.attempt(durability, conflicts)? };
+        let edited = self.edited(seat, &new_scratch, edit);
         self.finish(attempt, &new_scratch, edited, edit)
     }
 
@@ -58,7 +66,7 @@ impl Shared {
     ) -> Result<Option<Committed<T>>> {
         let new_scratch = || self.new_scratch();
         let attempt = Attempt { passes, ..self.attempt(durability, conflicts)? };
-        let edited = self.edited(&new_scratch, edit);
+        let edited = self.edited(None, &new_scratch, edit);
         self.finish(attempt, &new_scratch, edited, edit)
     }
 
@@ -69,7 +77,7 @@ impl Shared {
         }
         let guard = self.backend.write_guard(conflicts)?;
         let questions = Questions::new(&self.subscribers, &self.origin)?;
-        Ok(Attempt { durability, guard, questions, passes: Passes::Nothing })
+        Ok(Attempt { durability, guard, questions, passes: Passes::Nothing, seat: None })
     }
 
     /// A transaction on the newest state; the try has begun.
@@ -90,10 +98,14 @@ impl Shared {
 
     fn edited<'t, T>(
         &'t self,
+        seat: Option<&Seat>,
         new_scratch: &'t NewScratch<'t>,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<(T, Transaction<'t>)> {
         let mut transaction = self.begin(new_scratch)?;
+        if let Some(seat) = seat {
+            transaction.set_permissions(seat.permissions(&transaction.view_before())?);
+        }
         Ok((edit(&mut transaction)?, transaction))
     }
 
@@ -105,9 +117,10 @@ impl Shared {
         edited: Result<(T, Transaction<'t>)>,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
-        let Attempt { durability, guard, mut questions, passes } = attempt;
-        let mut committed = edited
-            .and_then(|edited| self.commit(edited, new_scratch, edit, passes, questions.as_mut()));
+        let Attempt { durability, guard, mut questions, passes, seat } = attempt;
+        let mut committed = edited.and_then(|edited| {
+            self.commit(edited, new_scratch, edit, (passes, seat), questions.as_mut())
+        });
         // What needed no commit may have been decided by what was not the newest state.
         let is_unconfirmed = match &committed {
             Ok(Some(Passed { commit, .. })) => commit.diff.is_empty(),
@@ -120,9 +133,9 @@ impl Shared {
         drop(guard);
         let mut void_locks = Vec::new();
         let settled = match committed {
-            Ok(Some(Passed { value, commit, void_locks: met })) => {
+            Ok(Some(Passed { value, commit, void_locks: met, sight })) => {
                 void_locks = met;
-                self.settle(durability, value, commit).map(Some)
+                self.settle(durability, value, commit, sight).map(Some)
             }
             Ok(None) => Ok(None),
             Err(error) => Err(error),
@@ -144,21 +157,27 @@ impl Shared {
         edited: (T, Transaction<'t>),
         new_scratch: &'t NewScratch<'t>,
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
-        passes: Passes,
+        (passes, seat): (Passes, Option<&Seat>),
         mut questions: Option<&mut Questions>,
     ) -> Result<Option<Passed<T>>> {
         let (mut value, mut transaction) = edited;
         loop {
+            // From here on it is not the writer who edits.
+            let sight = transaction
+                .take_permissions()
+                .map(|permissions| Sight { permissions, backend: Arc::clone(&self.backend) });
             if let Some(questions) = &mut questions {
-                questions.amend(&mut transaction)?;
+                questions.amend(&mut transaction).map_err(|error| discreet(&sight, error))?;
             }
-            match self.reviewed(transaction, passes, questions.as_deref_mut()) {
-                Ok((commit, void_locks)) => return Ok(Some(Passed { value, commit, void_locks })),
+            match self.reviewed(transaction, passes, &sight, questions.as_deref_mut()) {
+                Ok((commit, void_locks)) => {
+                    return Ok(Some(Passed { value, commit, void_locks, sight }));
+                }
                 Err(_) if questions.as_ref().is_some_and(|asks| asks.is_amended()) => {}
                 Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
                 Err(error) => return Err(error),
             }
-            (value, transaction) = self.edited(new_scratch, edit)?;
+            (value, transaction) = self.edited(seat, new_scratch, edit)?;
         }
     }
 
@@ -168,32 +187,48 @@ impl Shared {
         &self,
         transaction: Transaction<'_>,
         passes: Passes,
+        sight: &Option<Sight>,
         last: Option<&mut impl Review>,
     ) -> Result<(Commit, Vec<locks::Void>)> {
         let mut reviewers: Vec<&mut dyn Review> = Vec::new();
-        let mut locked = locks::Guard::new(&self.locks, &self.origin.base_path, passes);
+        let permissions = sight.as_ref().map(|sight| &*sight.permissions);
+        let mut ruled = access::Guard;
+        if transaction.knows_tree(access::NAME)? {
+            reviewers.push(&mut ruled);
+        }
+        let mut locked =
+            locks::Guard::new(&self.locks, &self.origin.base_path, passes, permissions);
         if passes != Passes::Everything && transaction.knows_tree(locks::NAME)? {
             reviewers.push(&mut locked);
         }
         #[cfg(feature = "schema")]
-        let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path);
+        let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path, permissions);
         #[cfg(feature = "schema")]
         if transaction.knows_tree(schemas::NAME)? {
             reviewers.push(&mut guard);
         }
-        reviewers.extend(last.map(|last| last as &mut dyn Review));
+        let mut last = last.map(|last| Discreet { last, sight });
+        reviewers.extend(last.as_mut().map(|last| last as &mut dyn Review));
         let review = (!reviewers.is_empty()).then_some(&mut reviewers as &mut dyn Review);
         let commit = transaction.commit_reviewed(self.commit_id(), review)?;
         Ok((commit, locked.into_void()))
     }
 
     /// An edit that is judged and then given up.
-    pub fn validate(&self, mut edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
+    pub fn validate(
+        &self,
+        seat: Option<&Arc<Seat>>,
+        mut edit: impl FnMut(&mut Transaction<'_>) -> Result<()>,
+    ) -> Result<()> {
         let _guard = self.backend.write_guard(0)?;
         let new_scratch = || self.new_scratch();
-        let ((), transaction) = self.edited(&new_scratch, &mut edit)?;
+        let seat = seat.map(|seat| &**seat).filter(|_| self.origin.base_path.is_empty());
+        let ((), mut transaction) = self.edited(seat, &new_scratch, &mut edit)?;
+        let sight = transaction
+            .take_permissions()
+            .map(|permissions| Sight { permissions, backend: Arc::clone(&self.backend) });
         let mut end = GiveUp::default();
-        let judged = self.reviewed(transaction, Passes::Nothing, Some(&mut end));
+        let judged = self.reviewed(transaction, Passes::Nothing, &sight, Some(&mut end));
         if end.is_reached { Ok(()) } else { judged.map(drop) }
     }
 
@@ -207,7 +242,7 @@ impl Shared {
             transaction.at_root(|transaction| locks::remove_void(transaction, void))
         };
         // What is left is met, and removed, again.
-        let _ = self.try_write(Durability::Process, 0, &mut remove);
+        let _ = self.try_write(None, Durability::Process, 0, &mut remove);
     }
 
     /// What comes after a commit, without the guard.
@@ -216,6 +251,7 @@ impl Shared {
         durability: Durability,
         value: T,
         mut commit: Commit,
+        sight: Option<Sight>,
     ) -> Result<Committed<T>> {
         let has_changed = !commit.diff.is_empty();
         commit.diff.begin_below(&self.origin.base_path);
@@ -225,6 +261,10 @@ impl Shared {
                 Durability::Process => self.backend.flush(commit.revision)?,
                 Durability::None => {}
             }
+        }
+        if let Some(sight) = sight {
+            // Others may have amended it.
+            commit.diff = sight.of_diff(commit.diff, commit.revision)?;
         }
         if commit.reclaims || commit.revision.is_multiple_of(LOOK_AT_LOG_EVERY) {
             self.janitor.wake(&self.backend);
@@ -242,6 +282,29 @@ impl Shared {
             Some(dir) => Ok(Box::new(FileScratch::new(dir)?)),
             None => Ok(Box::new(MemoryScratch::default())),
         }
+    }
+}
+
+/// Asks subscribers, and does not tell who may not see everything why they refuse.
+struct Discreet<'r, R> {
+    last: &'r mut R,
+    sight: &'r Option<Sight>,
+}
+
+impl<R: Review> Review for Discreet<'_, R> {
+    fn review(&mut self, proposed: &Proposed<'_>, derived: &mut Vec<Derived>) -> Result<()> {
+        self.last.review(proposed, derived).map_err(|error| discreet(self.sight, error))
+    }
+}
+
+fn discreet(sight: &Option<Sight>, error: Error) -> Error {
+    match sight {
+        Some(sight) if !sight.permissions.root().may_all(Right::Read) => {
+            let text =
+                "a subscriber of the store does not let it pass; ask who administers the store";
+            Error::new(error.kind(), text)
+        }
+        _ => error,
     }
 }
 

@@ -28,6 +28,7 @@ use std::time::Duration;
 use spinney_core::backend::Revision;
 use spinney_core::{Error, Path, Result, Value};
 
+use crate::access::Right;
 #[cfg(feature = "lmdb")]
 use crate::os_error::os_error;
 use crate::store::Store;
@@ -195,7 +196,8 @@ impl Store {
     /// processes that begin after this, until its own ends; their errors name that process.
     ///
     /// # Errors
-    /// `InvalidInput` for a malformed path and options that make no sense; `Io` when no thread starts. For
+    /// `InvalidInput` for a malformed path and options that make no sense; `Denied` to who may not read
+    /// everything; `Io` when no thread starts. For
     /// a required one, also `ReadOnly` and those of registering it.
     pub fn before_commit(
         &self,
@@ -204,6 +206,8 @@ impl Store {
         subscriber: impl Subscriber + 'static,
     ) -> Result<Subscription> {
         options.check()?;
+        // It is shown the whole states before and after.
+        self.require("", Right::Read)?;
         let this = self.holding_or_new(path)?;
         if this.forest().is_some() {
             return Err(Error::unsupported(

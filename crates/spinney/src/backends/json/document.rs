@@ -45,7 +45,7 @@ impl Place {
         #[cfg(feature = "schema")]
         let schemas = schemas::Cache::default();
         #[cfg(feature = "schema")]
-        let mut guard = schemas::Guard::new(&schemas, &self.0);
+        let mut guard = schemas::Guard::new(&schemas, &self.0, None);
         let mut then = Then(before);
         let mut reviewers: Vec<&mut dyn Review> = Vec::new();
         #[cfg(feature = "schema")]
