@@ -5,9 +5,9 @@
 use clap::{Args, ValueEnum};
 use spinney::backends::json::Take;
 use spinney::datastores::Datastores;
-use spinney::{Durability, ErrorKind, OpenOptions, OwnerId, Result, Snapshot, Store};
+use spinney::{Durability, Error, ErrorKind, OpenOptions, OwnerId, Result, Snapshot, Store};
 
-use crate::message;
+use crate::{message, principal};
 
 /// The environment variable that says which store is meant.
 pub const STORE: &str = "SPINNEY_STORE";
@@ -28,6 +28,10 @@ pub struct Global {
         value_name = "URL"
     )]
     pub store: String,
+
+    /// Do it as this user, whom the access rules bind; for who administers the store
+    #[arg(long = "as", global = true, value_name = "USER")]
+    pub as_user: Option<String>,
 
     /// Say nothing on stderr but errors
     #[arg(long, short, global = true)]
@@ -111,6 +115,17 @@ impl Global {
         self.open_to_read()?.read()
     }
 
+    /// As [`Global::read`], to find out what is damaged. Where that is the access rules, nobody is kept from
+    /// anything: who may read the files may do this.
+    pub fn read_damaged(&self) -> Result<Snapshot> {
+        match self.read() {
+            Err(error) if error.kind() == ErrorKind::Corrupted => {
+                to_read().open(&self.store)?.read()
+            }
+            read => read,
+        }
+    }
+
     /// A store that exists, only to read; its medium may be read-only.
     pub fn open_to_read(&self) -> Result<Store> {
         let store = to_read().open(&self.store)?;
@@ -123,16 +138,30 @@ impl Global {
             }
             result => is_settled(result).map(|()| store),
         }
+        .and_then(|store| self.seated(store))
+    }
+
+    /// A store as the user has it who runs the command, or in whose place it is run.
+    pub fn seated(&self, store: Store) -> Result<Store> {
+        let store = store.as_principal(principal::of_process()?);
+        let Some(user) = &self.as_user else { return Ok(store) };
+        match store.administers()? {
+            true => Ok(store.as_principal(principal::named(user)?)),
+            false => Err(Error::new(
+                ErrorKind::Denied,
+                "only who administers the root may take the place of another user; leave `--as` out",
+            )),
+        }
     }
 
     /// A store that exists, to change what it holds.
     pub fn open_to_change(&self, write: &Write) -> Result<Store> {
-        settled(write.options().create(false).open(&self.store)?)
+        self.seated(settled(write.options().create(false).open(&self.store)?)?)
     }
 
     /// A store to put data into, made if there is none.
     pub fn open_or_create(&self, write: &Write) -> Result<Store> {
-        settled(write.options().open(&self.store)?)
+        self.seated(settled(write.options().open(&self.store)?)?)
     }
 
     /// Tells the user something that is not data.

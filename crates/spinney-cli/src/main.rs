@@ -10,6 +10,7 @@ mod input;
 mod message;
 mod output;
 mod place;
+mod principal;
 mod progress;
 mod verbs;
 
@@ -43,7 +44,7 @@ Examples:
 
 Exit codes:
   0 success, 1 `diff` found a difference, 2 invalid input, 3 not found, 4 already exists,
-  5 conflict, 8 busy, 9 read-only, 10 limit exceeded, 11 unsupported, 12 corrupted, 13 closed,
+  5 conflict, 7 denied, 8 busy, 9 read-only, 10 limit exceeded, 11 unsupported, 12 corrupted, 13 closed,
   14 input/output";
 
 fn main() -> ExitCode {

@@ -25,7 +25,7 @@ pub struct Check {}
 
 impl Check {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
-        let snapshot = global.read()?;
+        let snapshot = global.read_damaged()?;
         let bar = progress::activity("checking", global.quiet);
         let report = snapshot.check();
         bar.finish_and_clear();

@@ -1,16 +1,16 @@
 //! `copy-store`: everything in a store to another one, on whatever backends.
 
 use clap::Args;
-use spinney::{OpenOptions, Result};
+use spinney::Result;
 
-use crate::global::{Global, Write};
+use crate::global::{Global, Write, to_read};
 use crate::progress;
 
 /// `spinney copy-store`.
 #[derive(Args)]
 #[command(after_help = "\
 Trees are copied with the ids of their list elements, metadata, bytes and attached schemas; history is
-not: that of the copy begins with it. FROM may be in use; one state of it is copied, as a stream.
+not: that of the copy begins with it. Access rules and locks stay behind. FROM may be in use; one state of it is copied, as a stream.
 
 TO is made, or must be empty. All of it becomes visible at once, when it is durable; then it is read
 back and compared. Whatever comes between, TO stays empty, and the command can be given again.
@@ -34,9 +34,9 @@ pub struct CopyStore {
 
 impl CopyStore {
     pub fn run(self, global: &Global) -> Result<()> {
-        let source = OpenOptions::new().create(false).read_only(true).open(&self.from)?;
+        let source = global.seated(to_read().open(&self.from)?)?;
         let from = source.read()?;
-        let to = self.write.options().open(&self.to)?;
+        let to = global.seated(self.write.options().open(&self.to)?)?;
         let bar = progress::bytes("copying", None, global.quiet);
         let copied = to.copy_from(&from, &mut |bytes| bar.set_position(bytes));
         bar.finish_and_clear();

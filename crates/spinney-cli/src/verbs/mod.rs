@@ -1,5 +1,6 @@
 //! The verbs, a file a group; each is the definition of its options and what it does.
 
+mod access;
 mod bench;
 mod check;
 mod copy_store;
@@ -76,6 +77,8 @@ pub enum Verb {
     Forget(history::Forget),
     /// Attach JSON Schemas to paths, and see what they cost
     Schema(schema::Schema),
+    /// Say who may see, change and administer what
+    Access(access::Access),
     /// Read several trees as one, each value with the layer that it comes from
     Stack(stack::Stack),
     /// Commit, confirm, discard or copy the datastores: startup, running, candidate and others
@@ -134,6 +137,7 @@ impl Verb {
             Verb::Restore(verb) => verb.run(global),
             Verb::Forget(verb) => verb.run(global),
             Verb::Schema(verb) => verb.run(global),
+            Verb::Access(verb) => return verb.run(global),
             Verb::Stack(verb) => verb.run(global),
             Verb::Datastore(verb) => verb.run(global),
             Verb::Lock(verb) => return verb.run(global),

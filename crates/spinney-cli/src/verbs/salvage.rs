@@ -29,7 +29,7 @@ pub struct Salvage {
 
 impl Salvage {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
-        let snapshot = global.read()?;
+        let snapshot = global.read_damaged()?;
         let form = Form { pretty: false, lossy: false, tagged: true };
         let mut losses = 0_u64;
         write_to(self.output.as_deref(), |out| {
