@@ -5,6 +5,7 @@
 //!
 //! [`Capabilities`]: spinney_core::backend::Capabilities
 
+mod access;
 mod basics;
 pub mod bulk;
 mod commits;
@@ -77,6 +78,7 @@ pub fn tree_groups(factory: Factory<'_>, is_chosen: impl Fn(&str) -> bool) {
         ("layers", layers::CASES),
         ("datastores", datastores::CASES),
         ("locks", locks::CASES),
+        ("access", access::CASES),
         ("bulk", bulk::CASES),
     ];
     let mut failed: Vec<&str> = Vec::new();
