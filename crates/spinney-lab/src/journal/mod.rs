@@ -4,6 +4,7 @@
 //! Each row compares things of one run that take turns, checks what the store holds at the end, and
 //! gives claims. It must not know how a claim is shown.
 
+mod access;
 mod feed;
 mod latency;
 mod layers;
@@ -80,10 +81,11 @@ pub const ROWS: &[(&str, &str)] = &[
     ),
     ("schema", "what does a schema cost a commit, and many references at once?"),
     ("layers", "what do layers cost a read, a commit and a copy?"),
+    ("access", "what do access rules cost a read and a commit?"),
     ("huge", "what do millions of inserts cost, by random ids and in the order of paths?"),
 ];
 
-const MEASURES: [Measure; 11] = [
+const MEASURES: [Measure; 12] = [
     threads::measure,
     processes::measure,
     reads::measure,
@@ -94,6 +96,7 @@ const MEASURES: [Measure; 11] = [
     feed::measure,
     schema::measure,
     layers::measure,
+    access::measure,
     huge::measure,
 ];
 
