@@ -8,8 +8,10 @@
 
 pub mod answer;
 pub mod canonical;
+pub mod child;
 pub mod claims;
 mod clock;
+mod cold;
 pub mod datastore;
 mod files;
 mod huge;
@@ -18,10 +20,11 @@ mod json_file;
 mod lane;
 pub mod limits;
 mod machine;
-pub mod memory;
+mod memory;
 mod operate;
 mod options;
 mod process;
+mod readers;
 pub mod record;
 pub mod report;
 mod row;
@@ -32,7 +35,7 @@ pub mod system;
 pub mod systems;
 mod table;
 
-pub use options::Options;
+pub use options::{Mode, Options, Rules};
 pub use report::Report;
 pub use run::run;
 pub use table::render_claims;

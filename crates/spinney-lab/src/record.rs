@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::options::Mode;
 use crate::statistics;
 use crate::system::{Durability, Kind};
 
@@ -54,6 +55,10 @@ pub struct Record {
     pub system: String,
     /// What the system is.
     pub kind: Kind,
+    /// Whether it is asked over a socket.
+    pub is_socket: bool,
+    /// How the tries were made.
+    pub mode: Mode,
     /// Wall time of an operation or a try, in microseconds, of each run kept.
     pub samples: Vec<f64>,
     /// Processor time, as `samples`.
@@ -84,6 +89,8 @@ pub struct Record {
     pub status: Status,
     /// Ratio against the baseline, above 1 when this system is better.
     pub ratio: Option<statistics::Ratio>,
+    /// Tries that changed nothing, as the published procedure has them.
+    pub noop_tries: Option<usize>,
     /// Deviations.
     pub notes: Vec<String>,
     /// Load average before the row.
@@ -102,13 +109,22 @@ pub struct Context {
     /// Seed of the order.
     pub order_seed: u64,
     /// The system against which ratios stand.
-    pub baseline: &'static str,
+    pub baseline: String,
 }
 
 impl Record {
     /// The median of the runs.
     pub fn median(&self) -> Option<f64> {
         self.number(statistics::median(&self.samples))
+    }
+
+    /// The figure of the row: the median or, in the published procedure, the mean in whole
+    /// microseconds.
+    pub fn figure(&self) -> Option<f64> {
+        match self.mode {
+            Mode::Honest => self.median(),
+            Mode::Compat => self.number(statistics::mean(&self.samples).map(f64::round)),
+        }
     }
 
     /// The median of the limit that was sampled between the runs.
@@ -138,8 +154,8 @@ impl Record {
             "size": self.size,
             "system": self.system,
             "kind": self.kind.name(),
-            "transport": "embedded",
-            "mode": "honest",
+            "transport": if self.is_socket { "socket" } else { "embedded" },
+            "mode": self.mode.name(),
             "access": "warm",
             "unit": self.unit,
             "runs": self.samples.len(),
@@ -165,6 +181,12 @@ impl Record {
             "order_seed": context.order_seed,
             "time": self.time,
         });
+        if self.mode == Mode::Compat {
+            record["mean"] = json!(self.figure());
+        }
+        if let Some(noop_tries) = self.noop_tries {
+            record["noop_tries"] = json!(noop_tries);
+        }
         if !self.notes.is_empty() {
             record["notes"] = json!(self.notes.join("; "));
         }

@@ -11,18 +11,16 @@ use crate::datastore::rows::Access;
 use crate::datastore::{Documents, Operation, Row};
 use crate::lane::{Lane, Limits};
 use crate::limits::Sampler;
-use crate::operate::Standing;
-use crate::options::{Options, Scope, USUAL};
+use crate::options::{COLD, Options, READERS, Scope, USUAL};
 use crate::record::{Context, Record, Status};
 use crate::report::{Report, Setting};
 use crate::row::{self, Station};
 use crate::statistics::Ratio;
 use crate::syncs;
 use crate::system::{Durability, Effect, Factory, Kind};
-use crate::{SERDE_JSON_VERSION, files, json_file, limits, machine, memory, process};
-
-/// The system against which ratios stand.
-const BASELINE: &str = "file";
+use crate::{
+    SERDE_JSON_VERSION, cold, files, json_file, limits, machine, memory, process, readers,
+};
 
 /// Measures what `options` asks for on those of `systems` that it names.
 ///
@@ -42,11 +40,11 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
         versions: versions(&factories),
         machine: machine::describe(folder.path()),
         order_seed: seed,
-        baseline: BASELINE,
+        baseline: options.baseline.clone(),
     };
     let mut runner = Runner {
         options,
-        report: Report::new(context, &parent, settings(&factories, options)),
+        report: Report::new(context, &parent, settings(&factories, options), options),
         factories,
         folder: folder.path(),
         random: fastrand::Rng::with_seed(seed),
@@ -54,7 +52,7 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
         rows,
     };
     runner.leave_out();
-    if !runner.rows.is_empty() {
+    if !runner.rows.is_empty() || [COLD, READERS].iter().any(|extra| options.wants(extra)) {
         for &size in &options.sizes {
             runner.measure_size(size)?;
         }
@@ -82,10 +80,14 @@ impl<'a> Runner<'a> {
     fn leave_out(&mut self) {
         let all = crate::datastore::ROWS.len();
         if self.rows.len() < all {
-            let text = format!("{} of {all} rows were not asked for", all - self.rows.len());
+            let left = all - self.rows.len();
+            let text = match self.options.rows.is_empty() && !self.options.whole_suite {
+                true => format!("{left} of {all} rows, which `bench datastore` has"),
+                false => format!("{left} of {all} rows were not asked for"),
+            };
             self.report.left_out.push(text);
         }
-        if self.options.durability.len() > 1 {
+        if self.options.durability.len() > 1 && !self.options.whole_suite {
             let level = self.options.durability[0].name();
             let which = if self.options.all_levels { "`cached`" } else { "`cached` and bulk" };
             self.report.left_out.push(format!("{which} writes at levels other than {level}"));
@@ -107,7 +109,7 @@ impl<'a> Runner<'a> {
         for at in 0..self.options.durability.len() {
             self.measure_level(&documents, at)?;
         }
-        Ok(())
+        self.measure_handles(&documents)
     }
 
     /// Reads run at the first level that a system offers, writes at each.
@@ -149,7 +151,9 @@ impl<'a> Runner<'a> {
     }
 
     fn is_in_later_levels(&self, row: &Row) -> bool {
-        row.access == Access::Open && (self.options.all_levels || row.operation.is_single())
+        let options = self.options;
+        options.whole_suite
+            || row.access == Access::Open && (options.all_levels || row.operation.is_single())
     }
 
     fn open(&self, folder: &Path, level: Durability) -> Result<Vec<Station<'a>>> {
@@ -157,10 +161,7 @@ impl<'a> Runner<'a> {
         able.map(|&factory| {
             let folder = folder.join(factory.name());
             std::fs::create_dir_all(&folder).map_err(|error| io(error, &folder))?;
-            let system = factory
-                .open(&folder, level)
-                .map_err(|error| error.at(format!("`{}`", factory.name())))?;
-            Ok(Station { factory, system, folder, standing: Standing::Unknown, access: None })
+            Station::open(factory, folder, level, self.options.rules)
         })
         .collect()
     }
@@ -192,7 +193,8 @@ impl<'a> Runner<'a> {
         stations: &mut [&mut Station<'a>],
     ) -> Result<Vec<Record>> {
         let load1 = machine::load1();
-        let limits = Limits { tries: self.options.tries, budget: self.options.budget };
+        let Options { tries, budget, mode, .. } = *self.options;
+        let limits = Limits { tries, budget, mode };
         let mut lanes: Vec<Lane> = stations.iter().map(|_| Lane::new(limits)).collect();
         let mut buffer = Vec::new();
         let mut limit = Sampler::of(row.operation, level, documents, self.folder)?;
@@ -215,6 +217,7 @@ impl<'a> Runner<'a> {
         for (station, lane) in stations.iter_mut().zip(lanes) {
             let mut record = station.conclude(row, documents, level, lane, &mut buffer)?;
             record.load1 = load1;
+            record.mode = mode;
             record.limit.clone_from(&limit_samples);
             if row.operation == Operation::Import && record.status.has_number() {
                 record.disk_bytes = self.fresh_disk_bytes(station, documents, level)?;
@@ -247,6 +250,32 @@ impl<'a> Runner<'a> {
         Ok((bytes > 0).then_some(bytes))
     }
 
+    /// New processes that open a store, and readers beside a writer.
+    fn measure_handles(&mut self, documents: &Documents) -> Result<()> {
+        let options = self.options;
+        let scratch = || tempfile::tempdir_in(self.folder).map_err(|error| io(error, self.folder));
+        let turn = options.readers_turn;
+        for &factory in self.factories.iter().filter(|factory| factory.kind() == Kind::Backend) {
+            let name = factory.name();
+            let offered = |level: &&Durability| factory.lacks(**level).is_none();
+            for &level in options.durability.iter().filter(offered) {
+                if options.children && options.wants(COLD) {
+                    self.progress.set_message(format!("{name}, {}: new processes", level.name()));
+                    let records = cold::measure(documents, factory, level, scratch()?.path())?;
+                    self.report.extras.extend(records);
+                }
+            }
+            let first = options.durability.iter().find(offered);
+            if let Some(&level) = first.filter(|_| !turn.is_zero() && options.wants(READERS)) {
+                self.progress.set_message(format!("{name}: readers beside a writer"));
+                let folder = scratch()?;
+                let records = readers::measure(documents, factory, level, turn, folder.path())?;
+                self.report.extras.extend(records);
+            }
+        }
+        Ok(())
+    }
+
     fn measure_extras(&mut self) -> Result<()> {
         if self.options.wants("data") {
             for path in &self.options.data {
@@ -271,7 +300,7 @@ impl<'a> Runner<'a> {
     }
 
     fn compare(&self, records: &mut [Record]) {
-        let baseline = records.iter().find(|record| record.system == BASELINE);
+        let baseline = records.iter().find(|record| record.system == self.options.baseline);
         let Some(baseline) = baseline.filter(|record| record.status.has_number()) else { return };
         let samples = baseline.samples.clone();
         for record in records.iter_mut().filter(|record| record.status.has_number()) {
