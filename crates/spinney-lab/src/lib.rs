@@ -2,7 +2,8 @@
 //! machine, one run.
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
-//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`] and [`claims`]; then
+//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`], [`claims`] and
+//! [`compare`]; then
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
 
@@ -12,6 +13,7 @@ pub mod child;
 pub mod claims;
 mod clock;
 mod cold;
+pub mod compare;
 pub mod datastore;
 mod files;
 mod huge;

@@ -1,6 +1,8 @@
 //! What a run measures, and the levels at which it does.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spinney_core::{Error, Result};
@@ -103,6 +105,8 @@ pub struct Options {
     pub readers_turn: Duration,
     /// Whether new processes open stores, for which the program calls [`crate::child::serve`].
     pub children: bool,
+    /// Ends the run after the present tries when it becomes true; what was measured is reported.
+    pub stop: Arc<AtomicBool>,
     /// Where to write records, one JSON object a line.
     pub records: Option<PathBuf>,
     /// Where stores live while they are measured; without it `target/` below the current folder.
@@ -136,6 +140,7 @@ impl Default for Options {
             memory_sizes: Vec::new(),
             readers_turn: Duration::ZERO,
             children: false,
+            stop: Arc::default(),
             records: None,
             dir: None,
             seed: None,
@@ -184,6 +189,11 @@ impl Options {
             count_syncs: false,
             ..Options::default()
         }
+    }
+
+    /// Whether the run is to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Whether `row` is measured at `size`, beside the peers or alone.

@@ -6,6 +6,9 @@ use crate::options::Mode;
 use crate::statistics;
 use crate::system::{Durability, Kind};
 
+/// Samples that the JSON form of a record holds; of more, as many at equal distances.
+const SAMPLES_MAX: usize = 1_000;
+
 /// Whether the numbers of a record stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -181,6 +184,11 @@ impl Record {
             "order_seed": context.order_seed,
             "time": self.time,
         });
+        if self.status.has_number() {
+            let step = self.samples.len().div_ceil(SAMPLES_MAX).max(1);
+            let samples = self.samples.iter().step_by(step);
+            record["samples"] = samples.map(|sample| rounded(*sample)).collect();
+        }
         if self.mode == Mode::Compat {
             record["mean"] = json!(self.figure());
         }

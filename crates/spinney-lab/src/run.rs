@@ -53,11 +53,14 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
     };
     runner.leave_out();
     if !runner.rows.is_empty() || [COLD, READERS].iter().any(|extra| options.wants(extra)) {
-        for &size in &options.sizes {
+        for &size in options.sizes.iter().take_while(|_| !options.is_stopped()) {
             runner.measure_size(size)?;
         }
     }
-    runner.measure_extras()?;
+    match options.is_stopped() {
+        true => runner.report.left_out.push("what comes after the run was stopped".to_owned()),
+        false => runner.measure_extras()?,
+    }
     runner.progress.finish_and_clear();
     let report = runner.report;
     if let Some(path) = &options.records {
@@ -107,6 +110,9 @@ impl<'a> Runner<'a> {
             self.report.records.extend(limits::measure(&documents, self.folder)?);
         }
         for at in 0..self.options.durability.len() {
+            if self.options.is_stopped() {
+                return Ok(());
+            }
             self.measure_level(&documents, at)?;
         }
         self.measure_handles(&documents)
@@ -119,6 +125,9 @@ impl<'a> Runner<'a> {
         let mut stations = self.open(&folder, level)?;
         for row in self.rows.clone() {
             self.progress.inc(1);
+            if self.options.is_stopped() {
+                break;
+            }
             if at > 0 && row.operation.commits() && !self.is_in_later_levels(row) {
                 continue;
             }
@@ -142,7 +151,7 @@ impl<'a> Runner<'a> {
                 self.report.records.extend(records);
             }
         }
-        if self.options.count_syncs {
+        if self.options.count_syncs && !self.options.is_stopped() {
             self.progress.set_message(format!("{} items: counting syncs", documents.size()));
             self.count_syncs(documents, level, &mut stations)?;
         }
@@ -200,6 +209,9 @@ impl<'a> Runner<'a> {
         let mut limit = Sampler::of(row.operation, level, documents, self.folder)?;
         let mut limit_samples = Vec::new();
         loop {
+            if self.options.is_stopped() {
+                return Ok(Vec::new());
+            }
             let mut turn: Vec<usize> =
                 (0..lanes.len()).filter(|&at| !lanes[at].is_done()).collect();
             if turn.is_empty() {
@@ -257,6 +269,9 @@ impl<'a> Runner<'a> {
         let turn = options.readers_turn;
         for &factory in self.factories.iter().filter(|factory| factory.kind() == Kind::Backend) {
             let name = factory.name();
+            if options.is_stopped() {
+                break;
+            }
             let offered = |level: &&Durability| factory.lacks(**level).is_none();
             for &level in options.durability.iter().filter(offered) {
                 if options.children && options.wants(COLD) {
@@ -381,7 +396,7 @@ fn progress(options: &Options, rows: usize) -> ProgressBar {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
     };
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed}  {msg}");
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed}, {eta} left  {msg}");
     let steps = options.sizes.len() * options.durability.len() * rows;
     ProgressBar::with_draw_target(Some(steps as u64), target)
         .with_style(style.expect("the template is valid"))

@@ -2,6 +2,7 @@
 //!
 //! Colour only underlines what words and numbers say; `anstream` strips it where it does not show.
 
+mod comparison;
 mod published;
 mod suite;
 

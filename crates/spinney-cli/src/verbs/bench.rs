@@ -2,9 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use spinney::Result;
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+use spinney::{Error, Result};
+use spinney_lab::compare::compare;
 use spinney_lab::system::Durability;
 use spinney_lab::{Options, systems};
 
@@ -25,6 +30,10 @@ Examples:
   spinney bench datastore --sizes 1000 --backends memory,lmdb,json --records run.jsonl
   spinney bench datastore --compat --sizes 10000    # as it was published, no-op tries included
   spinney bench datastore --rows 15,A1 --baseline sqlite
+  spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
+
+Ctrl-C ends the run and prints what was measured; pressed again, it ends at once.
+
   spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
   spinney bench --backends lmdb --peers sqlite --durability durable
   spinney bench --backends lmdb,fjall,json,redis=redis://localhost/9")]
@@ -36,6 +45,10 @@ pub struct Bench {
     /// As it was published: ten tries, nothing put back between them in eight rows, the mean
     #[arg(long, requires = "suite")]
     compat: bool,
+
+    /// Compare two files of records instead of measuring
+    #[arg(long, num_args = 2, value_names = ["OLD.jsonl", "NEW.jsonl"], exclusive = true)]
+    compare: Vec<PathBuf>,
 
     /// The system against which ratios stand [default: file]
     #[arg(long, value_name = "NAME")]
@@ -99,7 +112,16 @@ enum Level {
 
 impl Bench {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
+        if let [old, new] = &*self.compare {
+            let read = |path: &PathBuf| {
+                let unread = || Error::io(format!("cannot read `{}`", path.display()));
+                std::fs::read_to_string(path).map_err(|error| unread().with_source(error))
+            };
+            anstream::print!("{}", compare(&read(old)?, &read(new)?)?.render());
+            return Ok(ExitCode::SUCCESS);
+        }
         let options = self.options(!global.quiet);
+        stop_at_interrupt(&options.stop)?;
         let report = spinney_lab::run(&options, systems::all(&options.backends, &options.peers)?)?;
         report.print();
         Ok(ExitCode::from(report.exit_code()))
@@ -135,6 +157,13 @@ impl Bench {
             ..usual
         }
     }
+}
+
+/// The first Ctrl-C ends the run in order, the next one at once.
+fn stop_at_interrupt(stop: &Arc<AtomicBool>) -> Result<()> {
+    let registered = flag::register_conditional_default(SIGINT, Arc::clone(stop))
+        .and_then(|_| flag::register(SIGINT, Arc::clone(stop)));
+    registered.map(drop).map_err(|error| Error::io("cannot watch for Ctrl-C").with_source(error))
 }
 
 fn without_none(names: Vec<String>) -> Vec<String> {
