@@ -57,6 +57,7 @@ pub(crate) fn measure(
         record.size = documents.size();
         record.samples = samples;
         record.status = status;
+        record.access = if test == DROPPED { "cold" } else { "open" };
         records.push(record);
     };
     let repeat = |once: &mut dyn FnMut() -> Result<f64>| -> Result<Vec<f64>> {

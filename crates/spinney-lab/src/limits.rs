@@ -59,6 +59,7 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
             kind: Kind::Limit,
             is_socket: false,
             mode: Mode::Honest,
+            access: "warm",
             samples: kept.iter().map(|elapsed| elapsed.wall_us).collect(),
             cpu: kept.iter().map(|elapsed| elapsed.cpu_us).collect(),
             singles: Vec::new(),

@@ -15,7 +15,7 @@ use crate::datastore::{Operation, Row};
 use crate::system::{Delivery, Effect, System, Undo};
 
 /// How long a series of commits may take.
-const SERIES_MAX: Duration = Duration::from_secs(30);
+const SERIES_MAX: Duration = Duration::from_secs(5);
 
 /// What an operation gave back; dropped after the clock stopped.
 pub enum Outcome {

@@ -62,6 +62,9 @@ pub struct Record {
     pub is_socket: bool,
     /// How the tries were made.
     pub mode: Mode,
+    /// What was in memory: `warm` for an open handle, `open` for a new one, `cold` for files that were
+    /// read from the disk.
+    pub access: &'static str,
     /// Wall time of an operation or a try, in microseconds, of each run kept.
     pub samples: Vec<f64>,
     /// Processor time, as `samples`.
@@ -159,7 +162,7 @@ impl Record {
             "kind": self.kind.name(),
             "transport": if self.is_socket { "socket" } else { "embedded" },
             "mode": self.mode.name(),
-            "access": "warm",
+            "access": self.access,
             "unit": self.unit,
             "runs": self.samples.len(),
             "ops": self.ops,

@@ -229,6 +229,7 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         kind: factory.kind(),
         is_socket: factory.label().is_some(),
         mode: Mode::Honest,
+        access: "warm",
         samples: Vec::new(),
         cpu: Vec::new(),
         singles: Vec::new(),
