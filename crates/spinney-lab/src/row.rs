@@ -116,7 +116,7 @@ impl<'a> Station<'a> {
         record.first = lane.first;
         record.noop_tries = (lane.noops > 0).then_some(lane.noops);
         record.ops = row.operation.ops(documents.size()) * lane.batch;
-        if row.operation.writes() {
+        if row.operation.writes() && !record.is_socket {
             record.written_bytes = statistics::median(&lane.written);
         }
         record.peak_rss_bytes = lane.peak_rss_bytes;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value};
-use spinney_core::{Error, Result};
+use spinney_core::{Error, ErrorKind, Result};
 
 use crate::datastore::document::State;
 use crate::datastore::rows::Access;
@@ -49,6 +49,7 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
         folder: folder.path(),
         random: fastrand::Rng::with_seed(seed),
         progress: progress(options, rows.len()),
+        refused: Vec::new(),
         rows,
     };
     runner.leave_out();
@@ -77,6 +78,8 @@ struct Runner<'a> {
     random: fastrand::Rng,
     progress: ProgressBar,
     report: Report,
+    /// System, level and reason, where a store refused the level when it was opened.
+    refused: Vec<(String, Durability, String)>,
 }
 
 impl<'a> Runner<'a> {
@@ -165,28 +168,48 @@ impl<'a> Runner<'a> {
             || row.access == Access::Open && (options.all_levels || row.operation.is_single())
     }
 
-    fn open(&self, folder: &Path, level: Durability) -> Result<Vec<Station<'a>>> {
-        let able = self.factories.iter().filter(|factory| factory.lacks(level).is_none());
-        able.map(|&factory| {
+    fn open(&mut self, folder: &Path, level: Durability) -> Result<Vec<Station<'a>>> {
+        let mut stations = Vec::new();
+        for &factory in &self.factories {
+            if factory.lacks(level).is_some() {
+                continue;
+            }
             let folder = folder.join(factory.name());
             std::fs::create_dir_all(&folder).map_err(|error| io(error, &folder))?;
-            Station::open(factory, folder, level, self.options.rules)
+            match Station::open(factory, folder, level, self.options.rules) {
+                Ok(station) => stations.push(station),
+                // A server tells only when it is asked.
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    self.refused.push((factory.name().to_owned(), level, error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(stations)
+    }
+
+    /// Why a system does not take part at a level.
+    fn lacks(&self, factory: &dyn Factory, level: Durability) -> Option<String> {
+        factory.lacks(level).or_else(|| {
+            let mut refused = self.refused.iter();
+            let found = refused.find(|(name, at, _)| name == factory.name() && *at == level);
+            found.map(|(_, _, reason)| reason.clone())
         })
-        .collect()
     }
 
     fn is_first(&self, factory: &dyn Factory, at: usize) -> bool {
-        self.options.durability[..at].iter().all(|&level| factory.lacks(level).is_some())
+        self.options.durability[..at].iter().all(|&level| self.lacks(factory, level).is_some())
     }
 
     /// Notes who cannot commit at a level, and once who cannot even be read.
     fn skip_unable(&mut self, row: &Row, documents: &Documents, at: usize) {
-        let levels = &self.options.durability;
+        let options = self.options;
+        let levels = &options.durability;
         let level = levels[at];
-        for &factory in &self.factories {
-            let is_absent = levels.iter().all(|&level| factory.lacks(level).is_some());
+        for factory in self.factories.clone() {
+            let is_absent = levels.iter().all(|&level| self.lacks(factory, level).is_some());
             let takes_part = row.operation.commits() || (at == 0 && is_absent);
-            if let Some(reason) = factory.lacks(level).filter(|_| takes_part) {
+            if let Some(reason) = self.lacks(factory, level).filter(|_| takes_part) {
                 let mut record = row::empty_record(row, documents, factory, level);
                 record.status = Status::Skipped(reason);
                 self.report.records.push(record);

@@ -48,8 +48,7 @@ impl Drop for Store {
         drop(self.pushing.take());
         if self.slot.is_some() {
             // A server that is gone has nothing to be cleaned.
-            let _ = self.store.remove_schema(TREE);
-            let _ = self.store.write(|transaction| transaction.remove(TREE));
+            let _ = self.remove_all();
             let _ = self.store.forget_before(u64::MAX).and_then(|_| self.store.reclaim());
         }
     }
@@ -78,6 +77,18 @@ impl Store {
         };
         let _: Effect = store.import(b"{}")?;
         Ok(store)
+    }
+
+    /// Removes every tree, those that keep schemas and owners too.
+    fn remove_all(&self) -> Result<()> {
+        let trees = self.store.read()?.list("", None, None)?.unwrap_or_default();
+        self.store.write(|transaction| {
+            trees.iter().try_for_each(|tree| {
+                let path = spinney_core::Path::root().child(&tree.segment);
+                transaction.remove(&path).map(drop)
+            })
+        })?;
+        Ok(())
     }
 
     fn write(
