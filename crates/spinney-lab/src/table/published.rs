@@ -10,6 +10,7 @@ use crate::datastore::published::{PLUGINS, Published, SIZES};
 use crate::options::Mode;
 use crate::record::{Record, Status};
 use crate::report::Report;
+use crate::statistics;
 use crate::system::{Durability, Kind};
 
 const FROM: &str = "from another machine";
@@ -106,6 +107,10 @@ fn reason(record: &Record, is_socket: bool) -> String {
         Status::Skipped(reason) => format!("skipped: {reason}"),
         status if status.is_void() => status.text(),
         _ if is_socket => "each request waits for a server".to_owned(),
-        _ => "slower".to_owned(),
+        // The published figures are processor time.
+        _ => match statistics::median(&record.cpu) {
+            Some(cpu_us) => format!("slower; {} of processor time", in_time(cpu_us)),
+            None => "slower".to_owned(),
+        },
     }
 }
