@@ -69,6 +69,14 @@ impl<N: Node> Merged<N> {
         Merged { parts: parts.into_iter().map(part).collect() }
     }
 
+    /// Whether both come from the same nodes of the same layers, as `is_same` tells of two.
+    pub fn is_same<M>(&self, other: &Merged<M>, is_same: impl Fn(&N, &M) -> bool) -> bool {
+        let same = |(a, b): (&Part<N>, &Part<M>)| {
+            a.layer == b.layer && a.marks == b.marks && is_same(&a.node, &b.node)
+        };
+        self.parts.len() == other.parts.len() && self.parts.iter().zip(&other.parts).all(same)
+    }
+
     /// Keeps what decides of the nodes at one place; false when there is nothing.
     #[inline]
     fn settle(&mut self) -> Result<bool> {

@@ -1,8 +1,11 @@
 //! Nodes of a store, read where they lie in pages.
 
+use std::ptr;
+
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key};
 use crate::node::{self, LongForm, Node as Encoded, NodeKind};
+use crate::reclaim::references;
 use crate::view::{Cursor, KEY_LEN_USUAL, Slot, View};
 use crate::visit::{Container, Scalar, Visitor};
 
@@ -44,9 +47,18 @@ impl<'s> Stored<'s> {
         Stored { view, slot: slot.clone() }
     }
 
-    /// The state and the place in it.
-    pub fn into_parts(self) -> (View<'s>, Slot<'s>) {
-        (self.view, self.slot)
+    /// Whether both are known to be the same without a look at what is below.
+    pub fn is_same(&self, other: &Stored<'_>) -> bool {
+        let same_state = ptr::addr_eq(self.view.snapshot, other.view.snapshot);
+        self.slot.encoded() == other.slot.encoded()
+            && (same_state && self.slot.tree == other.slot.tree || !self.refers())
+    }
+
+    /// Whether it leads to other records, or does not read.
+    fn refers(&self) -> bool {
+        let mut refers = false;
+        !node::is_scalar(self.slot.encoded())
+            && (references(self.slot.encoded(), |_| refers = true).is_none() || refers)
     }
 
     #[inline]

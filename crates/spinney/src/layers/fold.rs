@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use spinney_core::backend::Revision;
 use spinney_core::node::NodeKind;
-use spinney_core::read::{Children, Marks, Merged, Node};
+use spinney_core::read::{Children, Marks, Merged, Node, Reached};
 use spinney_core::{Error, Path, Result, Value, path};
 
-use super::Reached;
 use crate::Transaction;
 use crate::snapshot::Snapshot;
 use crate::transaction::Existing;

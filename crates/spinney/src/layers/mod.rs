@@ -8,12 +8,11 @@
 mod filter;
 mod fold;
 mod kept;
-mod reached;
 mod reading;
 mod writing;
 
 use spinney_core::backend::Revision;
-use spinney_core::read::Merged;
+use spinney_core::read::{Merged, Reached};
 use spinney_core::{Error, ErrorKind, Path, Result, path};
 
 use crate::Transaction;
@@ -23,7 +22,6 @@ use crate::store::{Committed, Durability, Store};
 pub(crate) use fold::{Changed, Fold, refuse_conflicts};
 pub use fold::{LayerConflict, Prefer};
 pub use kept::{LayerSpec, TREE};
-pub use reached::{Reached, ReachedChildren};
 pub(crate) use reading::Layers;
 pub use reading::Sourced;
 pub use writing::LayerEdit;

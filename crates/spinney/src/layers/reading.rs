@@ -4,12 +4,12 @@ use std::cell::{Cell, OnceCell, Ref, RefCell};
 
 use spinney_core::backend::Revision;
 use spinney_core::node::NodeKind;
-use spinney_core::read::{Children, Descended, Merged, Node, Stored};
+use spinney_core::read::{Children, Descended, Merged, Node, Reached, Stored};
 use spinney_core::view::Slot;
 use spinney_core::{Error, Key, Path, Result, path};
 
+use super::Layer;
 use super::filter::{Filter, KeyHash};
-use super::{Layer, Reached};
 use crate::snapshot::Snapshot;
 
 /// The layers of a snapshot, the highest first.
@@ -44,7 +44,7 @@ impl Way {
                 is_paged |= node.is_paged();
                 Some((at, node.keep()))
             }
-            Reached::Merged(_) => None,
+            Reached::Value(_) | Reached::Merged(_) => None,
         };
         let parts = parts.map(kept).collect::<Option<_>>()?;
         is_paged.then(|| Way {
