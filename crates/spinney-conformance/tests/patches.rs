@@ -5,6 +5,7 @@ use fastrand::Rng;
 use spinney::difference::{Metadata, PatchWriter, differences};
 use spinney::formats::{self, Fidelity, JsonWriter, Layout};
 use spinney::patch::Patch;
+use spinney::read::Reached;
 use spinney::{Error, Number, Result, Store, Value};
 use spinney_conformance::timed;
 

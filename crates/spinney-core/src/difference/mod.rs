@@ -5,6 +5,7 @@
 //! made. Who prints or applies them is not known here, and nothing recurses.
 
 mod align;
+mod layers;
 mod writer;
 
 use std::cmp::Ordering;
@@ -21,6 +22,7 @@ use crate::view::{Slot, View};
 
 use align::{Step, Steps};
 
+pub use layers::StackState;
 pub use writer::{Metadata, PatchWriter};
 
 /// What happens at one path.
@@ -50,6 +52,19 @@ pub type Found<'f> = dyn FnMut(&Path, Change<'_>) -> Result<()> + 'f;
 /// that is the same record of the same state costs nothing.
 pub fn differences(old: &Reached<'_>, new: &Reached<'_>, found: &mut Found<'_>) -> Result<()> {
     below(Path::root(), old, new, found)
+}
+
+/// Whether two nodes are the same, metadata included.
+fn is_identical(old: &Reached<'_>, new: &Reached<'_>) -> Result<bool> {
+    let mut is_different = false;
+    let compared = differences(old, new, &mut |_, _| {
+        is_different = true;
+        Err(Error::closed("they are not the same"))
+    });
+    match is_different {
+        true => Ok(false),
+        false => compared.map(|()| true),
+    }
 }
 
 fn below(path: Path, old: &Reached<'_>, new: &Reached<'_>, found: &mut Found<'_>) -> Result<()> {

@@ -93,6 +93,13 @@ impl Layers {
         Ok(Layers { states, layers: placed, way: RefCell::default() })
     }
 
+    /// Layers of one state, each with its name and place, the highest first.
+    pub fn of(state: Snapshot, layers: Vec<(String, Path)>) -> Layers {
+        let place = |(name, path)| Placed { name, state: 0, path };
+        let layers = layers.into_iter().map(place).collect();
+        Layers { states: vec![state], layers, way: RefCell::default() }
+    }
+
     /// The revision of the store that the highest layer is in.
     pub fn revision(&self) -> Result<Revision> {
         self.states[0].revision()
