@@ -178,8 +178,11 @@ impl Snapshot {
         self.resolve_whole(&[&self.origin.base_path, path].concat())
     }
 
-    /// The nodes of this state, from the store's root.
+    /// The nodes of this state, from the store's root; of layers in one store, those of that.
     pub fn view(&self) -> View<'_> {
+        if let Some(state) = self.layers().and_then(Layers::only_state) {
+            return state.view();
+        }
         View { snapshot: &*self.snapshot, key_len_max: self.origin.key_len_max }
     }
 

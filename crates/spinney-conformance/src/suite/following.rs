@@ -1,16 +1,21 @@
 //! Feeds of trees that layers are read as: what they tell makes the next state of the last one, and back.
 
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastrand::Rng;
-use spinney::ErrorKind::{InvalidInput, NotFound, Unsupported};
+use spinney::ErrorKind::{Denied, InvalidInput, NotFound, Unsupported};
 use spinney::datastores::Datastore::{Candidate, Operational, Running};
 use spinney::difference::Change as Told;
 use spinney::feed::{Change, Changes, Event};
 use spinney::formats::{self, ReadOptions};
 use spinney::layers::{Layer, LayerSpec, Stack};
-use spinney::read::marks;
-use spinney::{Existing, OpenOptions, Path, Result, Store, Value, Visitor};
+use spinney::read::{Node as _, Reached, marks};
+use spinney::{
+    Answer, Edit, Ended, Existing, OpenOptions, Path, Proposal, Result, Snapshot, Store,
+    Subscriber, SubscriberOptions, Value, Visitor,
+};
 use spinney_core::Memory;
 use spinney_core::backend::Revision;
 use spinney_core::diff::{Diff, Op, Step, What};
@@ -27,6 +32,8 @@ pub(super) const CASES: &[Case] = &[
     ("one layer alone is told as its tree is", alone),
     ("a stack that is changed", redefined),
     ("operational state that comes and goes is told", operational),
+    ("subscribers are asked about the merged tree", subscribers),
+    ("subscribers of operational state see what feeds tell", asked_and_told),
     ("feeds of layers go on where they were", resumed),
     ("differences of stacks", differences),
     ("stacks that cannot be followed", refusals),
@@ -74,7 +81,7 @@ impl Copy {
     }
 
     fn of(text: &str) -> Copy {
-        let copy = Copy(OpenOptions::new().over(std::sync::Arc::new(Memory::new()), None));
+        let copy = Copy(OpenOptions::new().over(Arc::new(Memory::new()), None));
         copy.0.write(|tx| tx.set("/copies", &json("{}"))).expect("the copy begins");
         if text != "nothing" {
             let options = || ReadOptions { tagged: true, ..ReadOptions::default() };
@@ -310,6 +317,123 @@ fn operational(s: &Subject) {
     all.stack(Operational).and_then(|stack| stack.log("", &mut { log })).expect("a log");
     assert_eq!(logged, ["-/cont/lst/a +/cont/x", "+/cont/lst/b"]);
     refused(Unsupported, "candidate", all.changes(Candidate, "", begin));
+}
+
+fn subscribers(s: &Subject) {
+    let stack = stack(s);
+    s.set("/default", r#"{"a": {"b": 1, "c": 2}, "d": 3}"#);
+    let (asks, asked) = channel();
+    let witness = move |proposal: &Proposal| {
+        let at = |state: &Snapshot| state.get("/a/b").expect("reads");
+        let (before, after) = (at(&proposal.before), at(&proposal.after));
+        let _ = asks.send((words(&proposal.diff), before, after.clone()));
+        match after {
+            Some(Value::Number(n)) if n.as_u64() == Some(13) => Answer::Veto("unlucky".to_owned()),
+            Some(Value::Number(n)) if n.as_u64() == Some(7) => {
+                Answer::Amend(vec![Edit::Set("/user/a/b".to_owned(), 8.into())])
+            }
+            _ => Answer::Pass,
+        }
+    };
+    let options = SubscriberOptions::new("witness").timeout(Duration::from_secs(60));
+    let subscription = stack.before_commit("/a/b", options.clone(), witness).expect("subscribes");
+    let next = || asked.try_recv().expect("it was asked");
+    let number = |n: i64| Some(Value::from(n));
+    set(&stack, "system", "/a/b", "2");
+    assert_eq!(next(), ("~/a/b".to_owned(), number(1), number(2)));
+    set(&stack, "default", "/a/b", "5");
+    set(&stack, "user", "/a/c", "5");
+    set(&stack, "user", "/d", "5");
+    s.set("/elsewhere", "5");
+    assert!(asked.try_recv().is_err(), "it does not change there");
+    let refused_set = stack.write("user", |edit| edit.set("/a/b", &13.into()));
+    refused(Denied, "unlucky", refused_set);
+    assert_eq!(next(), ("~/a/b".to_owned(), number(2), number(13)));
+    set(&stack, "user", "/a/b", "7");
+    assert_eq!(next(), ("~/a/b".to_owned(), number(2), number(7)));
+    assert_eq!(next(), ("~/a/b".to_owned(), number(2), number(8)), "it is asked about the whole");
+    stack.write("user", |edit| edit.remove("/a")).expect("it can be removed");
+    assert_eq!(next().2, None);
+    set(&stack, "user", "/a", "{}");
+    assert!(asked.try_recv().is_err(), "there was and is nothing at its path");
+    drop(subscription);
+    set(&stack, "user", "/a/b", "1");
+    assert!(asked.try_recv().is_err(), "it has unsubscribed");
+    let required = stack.before_commit("", options.required(true), |_: &Proposal| Answer::Pass);
+    refused(Unsupported, "other processes", required.map(drop));
+}
+
+/// What one subscriber has seen: the operations of each change, and how many leaves each told.
+#[derive(Default)]
+struct Seen {
+    changes: Vec<(String, u64, u64)>,
+    done: Vec<Ended>,
+}
+
+struct Counts(Arc<Mutex<Seen>>);
+
+impl Subscriber for Counts {
+    fn asked(&mut self, proposal: &Proposal) -> Answer {
+        let (mut come, mut gone) = (0, 0);
+        let mut leaves = |node: &Reached<'_>| node.count().expect("counts").max(1);
+        let count = &mut |_: &Path, change: Told<'_>| {
+            match change {
+                Told::Added(new) => come += leaves(&new),
+                Told::Removed(old) => gone += leaves(&old),
+                Told::Replaced(..) | Told::Annotated(..) => {}
+            }
+            Ok(())
+        };
+        let (before, after) = (proposal.before.view(), proposal.after.view());
+        proposal.diff.changes(&before, &after, count).expect("the diff reads");
+        self.0.lock().expect("a lock").changes.push((words(&proposal.diff), come, gone));
+        Answer::Pass
+    }
+
+    fn told(&mut self, _: u64, ended: &Ended) {
+        self.0.lock().expect("a lock").done.push(ended.clone());
+    }
+}
+
+fn asked_and_told(s: &Subject) {
+    if !s.store.capabilities().multi_tree_commit {
+        return skipped("subscribers of datastores", "trees do not change together");
+    }
+    let all = s.store.datastores().expect("datastores");
+    all.edit(Running, |edit| edit.set("/cont", &json("{}"))).expect("it can be set");
+    let seen: Vec<Arc<Mutex<Seen>>> = (0..3).map(|_| Arc::default()).collect();
+    let subscribe = |seen: &Arc<Mutex<Seen>>| {
+        let options = SubscriberOptions::new("counts").timeout(Duration::from_secs(60));
+        let counts = Counts(Arc::clone(seen));
+        all.before_commit(Operational, "/cont", options, counts).expect("subscribes")
+    };
+    let subscriptions: Vec<_> = seen.iter().map(subscribe).collect();
+    let pushed = all.push("items", None).expect("it can be pushed");
+    let begin = s.revision();
+    let many = Value::Map((0..2_000).map(|n| (format!("k{n}"), Value::from(n))).collect());
+    for _ in 0..3 {
+        pushed.edit(|edit| edit.set("/cont/lst", &many)).expect("it is pushed");
+        pushed.edit(|edit| edit.remove("/cont/lst")).expect("it is removed");
+    }
+    s.store.sync().expect("it syncs");
+    drop(subscriptions);
+    let mut changes = all.changes(Operational, "/cont", begin).expect("a feed");
+    let mut told = Vec::new();
+    while let Some(change) = next(&mut changes) {
+        told.push((words(&change.diff), Ended::Committed(change.revision)));
+    }
+    assert_eq!(told.len(), 6);
+    for seen in seen {
+        // It is told the last end after it has unsubscribed.
+        while seen.lock().expect("a lock").done.len() < told.len() {
+            std::thread::yield_now();
+        }
+        let Seen { changes, done } = std::mem::take(&mut *seen.lock().expect("a lock"));
+        let counted: Vec<_> = changes.iter().map(|(_, come, gone)| (*come, *gone)).collect();
+        assert_eq!(counted, [(2_000, 0), (0, 2_000)].repeat(3));
+        let words = changes.into_iter().map(|(words, ..)| words);
+        assert_eq!(words.zip(done).collect::<Vec<_>>(), told);
+    }
 }
 
 fn resumed(s: &Subject) {

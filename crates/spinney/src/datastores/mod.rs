@@ -20,6 +20,7 @@ use crate::feed::{Bookmark, Changes};
 use crate::layers::{Layer, LayerEdit, Stack};
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
+use crate::subscribers::{Subscriber, SubscriberOptions, Subscription};
 
 pub use candidate::{CandidateCommit, CandidateState};
 pub(crate) use confirm::Timer;
@@ -178,6 +179,20 @@ impl Datastores {
         bookmark: &Bookmark,
     ) -> Result<Changes> {
         self.followed(datastore)?.changes_from(path, bookmark)
+    }
+
+    /// Has a subscriber asked before each commit that changes what is at a path of a datastore, or below it.
+    ///
+    /// # Errors
+    /// As [`Datastores::changes`] and [`Stack::before_commit`].
+    pub fn before_commit(
+        &self,
+        datastore: Datastore,
+        path: &str,
+        options: SubscriberOptions,
+        subscriber: impl Subscriber + 'static,
+    ) -> Result<Subscription> {
+        self.followed(datastore)?.before_commit(path, options, subscriber)
     }
 
     /// The layers of a datastore, to be followed from commit to commit.

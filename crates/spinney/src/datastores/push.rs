@@ -108,7 +108,7 @@ impl Datastores {
 
     pub(super) fn operational_stack(&self) -> Result<Stack> {
         let stack = Stack::new(self.operational_below(&self.store.read()?, u64::MAX)?)?;
-        Ok(stack.found_by(operational_layers))
+        Ok(stack.found_by(Datastore::Operational.name(), operational_layers))
     }
 }
 

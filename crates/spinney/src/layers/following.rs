@@ -24,6 +24,8 @@ pub(crate) type FindLayers = dyn Fn(&View<'_>) -> Result<Vec<(String, Path)>> + 
 pub(crate) struct Following {
     store: Store,
     find: Arc<FindLayers>,
+    /// The same for stacks whose layers are found in the same way.
+    key: String,
 }
 
 impl Stack {
@@ -47,12 +49,12 @@ impl Stack {
                 layer.name
             )));
         }
-        let fixed = |layer: &Layer| (layer.name.clone(), layer.path.clone());
-        let find = self.find.clone().unwrap_or_else(|| {
+        let (key, find) = self.find.clone().unwrap_or_else(|| {
+            let fixed = |layer: &Layer| (layer.name.clone(), layer.path.clone());
             let layers: Vec<_> = self.layers.iter().map(fixed).collect();
-            Arc::new(move |_: &View<'_>| Ok(layers.clone()))
+            (format!("{layers:?}"), Arc::new(move |_: &View<'_>| Ok(layers.clone())))
         });
-        Ok(Following { store: store.clone(), find })
+        Ok(Following { store: store.clone(), find, key })
     }
 }
 
@@ -61,32 +63,27 @@ impl Following {
         &self.store
     }
 
+    /// What two stacks have in common that are always the same.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
     /// What a commit, given by its diff from the store's root, changes in the tree that the layers are read as.
     ///
     /// # Errors
     /// As [`Diff::of_stack`], and those of finding the layers.
-    pub fn changes(&self, diff: &Diff, before: View<'_>, after: View<'_>) -> Result<Diff> {
-        let (from, to) = (self.paths(&before)?, self.paths(&after)?);
-        let before = StackState { view: before, layers: &from };
-        diff.of_stack(&before, &StackState { view: after, layers: &to })
+    pub fn moved(&self, diff: &Diff, before: View<'_>, after: View<'_>) -> Result<Moved> {
+        let (from, to) = ((self.find)(&before)?, (self.find)(&after)?);
+        let (before_paths, after_paths) = (self.whole(&from)?, self.whole(&to)?);
+        let state = StackState { view: before, layers: &before_paths };
+        let diff = diff.of_stack(&state, &StackState { view: after, layers: &after_paths })?;
+        Ok(Moved { diff, before: from, after: to, before_paths, after_paths })
     }
 
-    /// A state of the store as the tree that its layers are read as.
-    ///
-    /// # Errors
-    /// Those of finding the layers.
-    pub fn state(&self, of: Snapshot) -> Result<Snapshot> {
-        let layers = (self.find)(&of.view())?;
-        Ok(Snapshot::of_layers(Layers::of(of, layers)))
-    }
-
-    fn paths(&self, view: &View<'_>) -> Result<Vec<Path>> {
+    /// The paths of layers from the store's root.
+    fn whole(&self, layers: &[(String, Path)]) -> Result<Vec<Path>> {
         let base = self.store.base_path();
-        let whole = |(_, path): (String, Path)| match base {
-            "" => Ok(path),
-            base => Path::parse(&[base, &path].concat()),
-        };
-        (self.find)(view)?.into_iter().map(whole).collect()
+        layers.iter().map(|(_, path)| Path::parse(&[base, path].concat())).collect()
     }
 
     /// The commits behind one revision, up to another, in order.
@@ -110,6 +107,38 @@ impl Following {
         })?;
         found.reverse();
         Ok(Commits { of: self, found: found.into(), states: Some((before, after)) })
+    }
+}
+
+/// What a commit changes in the tree that layers are read as.
+pub(crate) struct Moved {
+    pub diff: Diff,
+    /// The layers before and after, as users name them.
+    before: Vec<(String, Path)>,
+    after: Vec<(String, Path)>,
+    /// The same from the store's root.
+    before_paths: Vec<Path>,
+    after_paths: Vec<Path>,
+}
+
+impl Moved {
+    /// The state of the store before as the tree that its layers are read as.
+    pub fn before(&self, state: Snapshot) -> Snapshot {
+        Snapshot::of_layers(Layers::of(state, self.before.clone()))
+    }
+
+    /// The same of the state after.
+    pub fn after(&self, state: Snapshot) -> Snapshot {
+        Snapshot::of_layers(Layers::of(state, self.after.clone()))
+    }
+
+    /// Whether there was a node at a path, or is one.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage.
+    pub fn has(&self, path: &str, before: View<'_>, after: View<'_>) -> Result<bool> {
+        Ok(StackState { view: before, layers: &self.before_paths }.has(path)?
+            || StackState { view: after, layers: &self.after_paths }.has(path)?)
     }
 }
 
@@ -137,13 +166,13 @@ impl Commits<'_> {
         };
         let (before, after) = (before.over(one), after.over(other));
         let key_len_max = self.of.store.capabilities().key_len_max;
-        let diff = self.of.changes(
+        let moved = self.of.moved(
             &entry.diff,
             View { snapshot: &before, key_len_max },
             View { snapshot: &after, key_len_max },
         )?;
         self.states = Some((before.into_base(), after.into_base()));
-        Ok(Change { revision, note: entry.note, diff })
+        Ok(Change { revision, note: entry.note, diff: moved.diff })
     }
 }
 

@@ -152,8 +152,8 @@ impl Store {
             specs(name, &value)?.iter().map(|spec| spec.open(self, &options(spec))).collect();
         let stack =
             Stack::new(layers?).map_err(|error| error.at(format_args!("stack `{name}`")))?;
-        let name = name.to_owned();
-        Ok(stack.found_by(move |view| find(&name, view)))
+        let (key, name) = (stack_path(name)?, name.to_owned());
+        Ok(stack.found_by(&key, move |view| find(&name, view)))
     }
 
     fn check_keeps_stacks(&self) -> Result<()> {

@@ -26,7 +26,7 @@ use crate::store::{Committed, Durability, Store};
 
 pub(crate) use fold::{Changed, Fold, refuse_conflicts};
 pub use fold::{LayerConflict, Prefer};
-pub(crate) use following::{FindLayers, Following};
+pub(crate) use following::{FindLayers, Following, Moved};
 pub use kept::{LayerSpec, TREE};
 pub(crate) use reading::Layers;
 pub use reading::Sourced;
@@ -95,7 +95,7 @@ impl Layer {
 pub struct Stack {
     layers: Vec<Layer>,
     /// How its layers are found in other states of the store; without it, they stay the same.
-    find: Option<Arc<FindLayers>>,
+    find: Option<(String, Arc<FindLayers>)>,
 }
 
 impl Stack {
@@ -145,12 +145,14 @@ impl Stack {
         Ok(Stack { layers, find: None })
     }
 
-    /// The same, whose layers may be others in other states of the store.
+    /// The same, whose layers may be others in other states of the store. Stacks that find them in the same way
+    /// have the same key.
     pub(crate) fn found_by(
         mut self,
+        key: &str,
         find: impl Fn(&View<'_>) -> Result<Vec<(String, Path)>> + Send + Sync + 'static,
     ) -> Stack {
-        self.find = Some(Arc::new(find));
+        self.find = Some((key.to_owned(), Arc::new(find)));
         self
     }
 

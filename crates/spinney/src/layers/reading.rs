@@ -100,6 +100,14 @@ impl Layers {
         Layers { states: vec![state], layers, way: RefCell::default() }
     }
 
+    /// The state that all layers are of, when it is one.
+    pub fn only_state(&self) -> Option<&Snapshot> {
+        match &*self.states {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
     /// The revision of the store that the highest layer is in.
     pub fn revision(&self) -> Result<Revision> {
         self.states[0].revision()

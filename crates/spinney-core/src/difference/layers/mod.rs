@@ -8,8 +8,8 @@ mod walk;
 
 use crate::diff::Diff;
 use crate::error::Result;
-use crate::path::{self, Path};
-use crate::read::{Merged, Stored};
+use crate::path::Path;
+use crate::read::{Merged, Node, Stored};
 use crate::view::View;
 
 use touched::Touched;
@@ -27,6 +27,16 @@ pub struct StackState<'s> {
 }
 
 impl<'s> StackState<'s> {
+    /// Whether there is a node at a checked path of the tree that the layers are read as.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage.
+    pub fn has(&self, path: &str) -> Result<bool> {
+        let numbers: Vec<&Path> = self.layers.iter().collect();
+        let Some(root) = self.merged(&numbers)? else { return Ok(false) };
+        Ok(root.descend(path)?.found().is_some())
+    }
+
     /// The root of the tree that the layers are read as, each layer with its place in `numbers`.
     fn merged(&self, numbers: &[&Path]) -> Result<Option<Merged<Stored<'s>>>> {
         let mut roots = Vec::with_capacity(self.layers.len());
@@ -74,11 +84,5 @@ impl Diff {
             return Ok(Diff::default());
         }
         Walk::run(&touched, traces, before.merged(&numbers)?, after.merged(&numbers)?)
-    }
-
-    /// Whether an operation lies at, above or below a path.
-    pub fn concerns(&self, path: &str) -> bool {
-        let segments: Vec<String> = path::segments(path).map(Into::into).collect();
-        self.ops.iter().any(|op| op.relation_to(&segments) != crate::diff::Relation::Apart)
     }
 }
