@@ -90,6 +90,14 @@ pub struct Diff {
 impl Diff {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
         let (old, new) = self.operands()?;
+        let is_revision = |operand: &Operand| matches!(operand, Operand::Revision(_));
+        if self.tree(0) != Tree::Store
+            && [Some(&old), new.as_ref()].into_iter().flatten().any(is_revision)
+        {
+            return Err(Error::invalid_input(
+                "diff: a revision is one of the store, not of a stack or datastore; leave that out",
+            ));
+        }
         let Some(new) = new else {
             let Operand::Revision(from) = old else {
                 return Err(Error::invalid_input(
@@ -115,9 +123,6 @@ impl Diff {
                 states.push((tree, Rc::clone(&snapshot)));
                 Ok(Loaded { snapshot, path })
             }
-            Operand::Revision(_) if tree != Tree::Store => Err(Error::invalid_input(
-                "diff: a revision is one of the store; name paths in its trees",
-            )),
             Operand::Revision(revision) => {
                 let snapshot = Rc::new(global.open_to_read()?.at(revision)?);
                 Ok(Loaded { snapshot, path: String::new() })

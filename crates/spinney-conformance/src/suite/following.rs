@@ -375,7 +375,7 @@ struct Counts(Arc<Mutex<Seen>>);
 impl Subscriber for Counts {
     fn asked(&mut self, proposal: &Proposal) -> Answer {
         let (mut come, mut gone) = (0, 0);
-        let mut leaves = |node: &Reached<'_>| node.count().expect("counts").max(1);
+        let leaves = |node: &Reached<'_>| node.count().expect("counts").max(1);
         let count = &mut |_: &Path, change: Told<'_>| {
             match change {
                 Told::Added(new) => come += leaves(&new),

@@ -81,6 +81,9 @@ fn nodes(node: &Reached<'_>) -> Result<u64> {
         fn close(&mut self) -> Result<()> {
             Ok(())
         }
+        fn meta(&mut self, _: &str, _: &str) -> Result<()> {
+            Ok(())
+        }
     }
     let mut count = Count(0);
     node.visit(&mut count)?;
