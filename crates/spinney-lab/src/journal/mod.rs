@@ -13,6 +13,7 @@ mod reads;
 mod recovery;
 mod schema;
 pub(crate) mod stores;
+mod subscribers;
 mod threads;
 mod weak;
 
@@ -80,10 +81,11 @@ pub const ROWS: &[(&str, &str)] = &[
     ),
     ("schema", "what does a schema cost a commit, and many references at once?"),
     ("layers", "what do layers cost a read, a commit and a copy?"),
+    ("subscribers", "what do twelve subscribers of operational state cost?"),
     ("huge", "what do millions of inserts cost, by random ids and in the order of paths?"),
 ];
 
-const MEASURES: [Measure; 11] = [
+const MEASURES: [Measure; 12] = [
     threads::measure,
     processes::measure,
     reads::measure,
@@ -94,6 +96,7 @@ const MEASURES: [Measure; 11] = [
     feed::measure,
     schema::measure,
     layers::measure,
+    subscribers::measure,
     huge::measure,
 ];
 
