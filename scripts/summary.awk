@@ -5,7 +5,7 @@
 
 function begin(name) {
     finish_unfinished()
-    label = name
+    label = name where
     text = ""
     section = ""
     test = ""
@@ -21,6 +21,8 @@ function finish_unfinished() {
     failed++
     printf "%-52s died\n%s", label, text
 }
+
+/^again on / { where = " on " $3 }
 
 /^ +Running / {
     source = $2 == "unittests" ? $3 : $2

@@ -48,6 +48,10 @@ Exit codes:
   14 input/output";
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(code) = spinney_lab::child::serve(&arguments) {
+        return ExitCode::from(code);
+    }
     let Cli { global, verb } = Cli::parse();
     message::print_warnings();
     match verb.run(&global) {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use spinney::datastores::Datastore;
-use spinney::layers::{LayerEdit, LayerSpec};
+use spinney::layers::{LayerEdit, LayerSpec, Stack};
 use spinney::{Error, Result, Snapshot, Store};
 
 use crate::global::{Global, Write, to_read};
@@ -11,16 +11,36 @@ use crate::global::{Global, Write, to_read};
 #[derive(Args)]
 pub struct At {
     /// Read the state at this revision; without it, the newest
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", conflicts_with_all = ["stack", "datastore"])]
     at: Option<u64>,
 
+    #[command(flatten)]
+    tree: Tree,
+}
+
+/// The tree that a path is in.
+#[derive(Args)]
+pub struct Tree {
     /// Read the layers of this stack as one; paths begin at its root
-    #[arg(long, value_name = "NAME", conflicts_with = "at")]
+    #[arg(long, value_name = "NAME")]
     stack: Option<String>,
 
     /// Read this datastore: startup, running, candidate, operational or factory-default
-    #[arg(long, short, value_name = "NAME", conflicts_with_all = ["at", "stack"])]
+    #[arg(long, short, value_name = "NAME", conflicts_with = "stack")]
     datastore: Option<Datastore>,
+}
+
+impl Tree {
+    /// The layers to be followed, when it is not the store itself.
+    pub fn followed(&self, store: &Store) -> Result<Option<Stack>> {
+        match self {
+            Tree { stack: Some(stack), .. } => store.stack_with(stack, |_| to_read()).map(Some),
+            Tree { datastore: Some(datastore), .. } => {
+                store.datastores()?.followed(*datastore).map(Some)
+            }
+            Tree { .. } => Ok(None),
+        }
+    }
 }
 
 impl At {
@@ -29,8 +49,12 @@ impl At {
         let store = global.open_to_read()?;
         match self {
             At { at: Some(revision), .. } => store.holding(path)?.at(*revision),
-            At { stack: Some(stack), .. } => store.stack_with(stack, |_| to_read())?.read(),
-            At { datastore: Some(datastore), .. } => store.datastores()?.read(*datastore),
+            At { tree: Tree { stack: Some(stack), .. }, .. } => {
+                store.stack_with(stack, |_| to_read())?.read()
+            }
+            At { tree: Tree { datastore: Some(datastore), .. }, .. } => {
+                store.datastores()?.read(*datastore)
+            }
             At { .. } => store.read(),
         }
     }

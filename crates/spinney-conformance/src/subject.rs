@@ -200,7 +200,10 @@ pub fn json(text: &str) -> Value {
 
 /// No operation is without effect, and no node has two. An element that moved is taken and put; a
 /// name that another tree takes over loses one tree and gets the other.
-fn assert_normalised(diff: &Diff) {
+///
+/// # Panics
+/// When it is not so.
+pub fn assert_normalised(diff: &Diff) {
     let mut seen: BTreeMap<Vec<(Vec<u8>, u64)>, &Op> = BTreeMap::new();
     for op in &diff.ops {
         assert_ne!(op.old, op.new, "an operation without effect: {op:?}");

@@ -153,11 +153,11 @@ fn what_needs_one_history_names_the_tree_to_ask() -> Result<()> {
     refused(ErrorKind::Unsupported, why, store.forget_before(1));
     refused(ErrorKind::Unsupported, why, store.changes("", 0));
     refused(ErrorKind::Unsupported, why, store.read()?.revision());
-    refused(ErrorKind::Unsupported, why, store.read()?.side(""));
+    refused(ErrorKind::Unsupported, why, store.read()?.node(""));
     refused(ErrorKind::NotFound, "there is no tree `/b`", store.holding("/b"));
     let mut feed = store.changes("/a", 0)?;
     assert!(feed.next(std::time::Duration::ZERO)?.is_some());
-    assert!(store.read()?.side("/a")?.is_some());
+    assert!(store.read()?.node("/a")?.is_some());
     assert_eq!(store.holding("/a/n")?.at(0)?.get("/a")?, None);
     store.sync()?;
     store.reclaim()?;

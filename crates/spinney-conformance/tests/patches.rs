@@ -2,9 +2,10 @@
 //! of a commit's diff, and another implementation agrees.
 
 use fastrand::Rng;
-use spinney::difference::{Metadata, PatchWriter, Side, differences};
+use spinney::difference::{Metadata, PatchWriter, differences};
 use spinney::formats::{self, Fidelity, JsonWriter, Layout};
 use spinney::patch::Patch;
+use spinney::read::Reached;
 use spinney::{Error, Number, Result, Store, Value};
 use spinney_conformance::timed;
 
@@ -104,7 +105,7 @@ fn text(value: &Value) -> String {
 }
 
 /// The patch as whoever receives it as text reads it.
-fn patch_text(old: &Side<'_>, new: &Side<'_>) -> Result<String> {
+fn patch_text(old: &Reached<'_>, new: &Reached<'_>) -> Result<String> {
     let mut printer = JsonWriter::new(Vec::new(), Layout::Compact, Fidelity::Refuse);
     let mut writer = PatchWriter::new(&mut printer, Metadata::Refuse)?;
     differences(old, new, &mut |path, change| writer.write(path, &change))?;
@@ -162,14 +163,14 @@ fn through_commits(store: &Store, old: &Value, new: &Value) {
         .unwrap_or_else(|error| panic!("{printed}: {error}"));
     assert_eq!(store.read().unwrap().get("/doc").unwrap().as_ref(), Some(new), "{printed}");
     // Nodes of two states differ as the values do.
-    let (from, to) = (before.side("/doc").unwrap(), after.side("/doc").unwrap());
+    let (from, to) = (before.node("/doc").unwrap(), after.node("/doc").unwrap());
     let stored = patch_text(&from.expect("it is"), &to.expect("it is")).expect("prints");
-    assert_eq!(stored, patch_text(&Side::Value(old), &Side::Value(new)).expect("prints"));
+    assert_eq!(stored, patch_text(&Reached::Value(old), &Reached::Value(new)).expect("prints"));
 }
 
 /// The same patch on the same document, by the crate `json-patch`.
 fn by_another(old: &Value, new: &Value) {
-    let printed = patch_text(&Side::Value(old), &Side::Value(new)).expect("prints");
+    let printed = patch_text(&Reached::Value(old), &Reached::Value(new)).expect("prints");
     let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text);
     // Numbers beyond its range are not for this oracle.
     let (Ok(mut document), Ok(expected)) = (parse(&text(old)), parse(&text(new))) else { return };

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,6 +14,7 @@ use spinney_conformance::child::{self, child_command};
 use spinney_conformance::contract::contract;
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{self, History};
+use spinney_conformance::servers::certificate::Certificate;
 use spinney_conformance::servers::contract::{Terms, server_contract};
 use spinney_conformance::servers::redis::{RedisServer, free_port};
 use spinney_conformance::servers::refused;
@@ -451,31 +451,12 @@ fn a_server_that_cannot_save_is_read_and_not_written() {
 
 #[test]
 fn tls_is_spoken_with_a_server_that_is_trusted() {
-    let folder = spinney_conformance::folder::temporary();
-    let [key, certificate] =
-        ["key", "certificate"].map(|name| folder.path().join(name).display().to_string());
-    let made = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-        ])
-        .args(["-days", "2", "-subj", "/CN=localhost", "-keyout", &key, "-out", &certificate])
-        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
-        .output();
-    if !made.is_ok_and(|made| made.status.success()) {
-        println!("skipped: openssl is missing or cannot make a certificate");
-        return;
-    }
+    let Some(made) = Certificate::make() else { return };
+    let (key, certificate) = (&*made.key, &*made.certificate);
     let port = free_port().to_string();
-    let settings = ["--tls-port", &port, "--tls-cert-file", &certificate, "--tls-key-file", &key];
+    let settings = ["--tls-port", &port, "--tls-cert-file", certificate, "--tls-key-file", key];
     let settings =
-        [&settings[..], &["--tls-ca-cert-file", &certificate, "--tls-auth-clients", "no"]].concat();
+        [&settings[..], &["--tls-ca-cert-file", certificate, "--tls-auth-clients", "no"]].concat();
     let Some(_server) = RedisServer::start(&settings) else { return };
     let url = format!("rediss://localhost:{port}?store=t");
     let run = |trusted: &str| {
@@ -483,7 +464,7 @@ fn tls_is_spoken_with_a_server_that_is_trusted() {
         child.env("SSL_CERT_FILE", trusted).output().expect("a child")
     };
     let said = |trusted| String::from_utf8_lossy(&run(trusted).stdout).into_owned();
-    assert!(said(&certificate).contains("said: 1"), "{}", said(&certificate));
+    assert!(said(certificate).contains("said: 1"), "{}", said(certificate));
     let untrusted = said("/dev/null");
     assert!(untrusted.contains("certificate is not trusted"), "{untrusted}");
 }

@@ -270,6 +270,35 @@ impl<'s> History<'s> {
         Ok(self.records(first, Direction::Forward)?.map(|record| logged(record?)))
     }
 
+    /// Hands over the commits behind a revision, in order, until `each` answers false.
+    ///
+    /// # Errors
+    /// `NotFound` when the log does not reach back so far; as [`History::since`], and those of `each`.
+    pub fn each_since(
+        &self,
+        since: Revision,
+        each: &mut dyn FnMut(Logged) -> Result<bool>,
+    ) -> Result<()> {
+        let newest = self.snapshot.revision()?;
+        let mut next = since + 1;
+        for logged in self.since(next)? {
+            let logged = logged?;
+            if logged.revision != next {
+                break;
+            }
+            if !each(logged)? {
+                return Ok(());
+            }
+            next += 1;
+        }
+        match next > newest {
+            true => Ok(()),
+            false => Err(Error::not_found(format!(
+                "what was committed after revision {since} is not kept any more; read it again"
+            ))),
+        }
+    }
+
     /// The logged commits from the newest to the oldest.
     ///
     /// # Errors

@@ -127,6 +127,12 @@ impl Item {
     }
 }
 
+/// Whether an encoded node leads to other records, or does not read.
+pub fn refers(encoded: &[u8]) -> bool {
+    let mut refers = false;
+    !node::is_scalar(encoded) && (references(encoded, |_| refers = true).is_none() || refers)
+}
+
 /// What an encoded node refers to: containers in pages, long values and trees, looking into inline
 /// containers but not into pages. `None` for damaged bytes.
 pub fn references(encoded: &[u8], mut found: impl FnMut(Reference)) -> Option<()> {

@@ -1,18 +1,18 @@
 //! Runs the suite with the arguments of `spinney bench`.
 //!
-//! `bench [--claims] [--data FILE,FILE] [--memory-sizes N,N] [--sizes N,N] [--backends A,B] [--peers A,B] [--rows A,B] [--tries N]
-//! [--budget MS] [--durability A,B] [--records FILE] [--dir DIR] [--seed N] [--no-syncs]`
+//! `bench [--claims | --datastore | --compat] [--data FILE,FILE] [--memory-sizes N,N] [--sizes N,N] [--backends A,B] [--peers A,B] [--rows A,B] [--tries N]
+//! [--budget MS] [--durability A,B] [--records FILE] [--dir DIR] [--seed N] [--no-syncs] [--baseline NAME]`
 
 use std::time::Duration;
 
 use spinney_lab::system::Durability;
-use spinney_lab::{Options, memory, run, systems};
+use spinney_lab::{Options, child, run, systems};
 
 type Failed = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(code) = memory::serve(&arguments) {
+    if let Some(code) = child::serve(&arguments) {
         std::process::exit(code.into());
     }
     let options = options(&mut arguments.into_iter())?;
@@ -27,8 +27,12 @@ fn main() -> Result<(), Failed> {
 
 fn options(arguments: &mut dyn Iterator<Item = String>) -> Result<Options, Failed> {
     let mut arguments = arguments.peekable();
-    let mut options = match arguments.next_if(|first| first == "--claims") {
-        Some(_) => Options::claims(),
+    let suites = ["--claims", "--datastore", "--compat"];
+    let suite = arguments.next_if(|first| suites.contains(&&**first));
+    let mut options = match suite.as_deref() {
+        Some("--claims") => Options::claims(),
+        Some("--datastore") => Options::datastore(),
+        Some(_) => Options::compat(),
         None => Options::default(),
     };
     while let Some(name) = arguments.next() {
@@ -41,6 +45,7 @@ fn options(arguments: &mut dyn Iterator<Item = String>) -> Result<Options, Faile
             "--rows" => options.rows = list(&value()?, |name| Ok(name.to_owned()))?,
             "--data" => options.data = list(&value()?, |path| Ok(path.into()))?,
             "--memory-sizes" => options.memory_sizes = list(&value()?, |size| Ok(size.parse()?))?,
+            "--baseline" => options.baseline = value()?,
             "--tries" => options.tries = Some(value()?.parse()?),
             "--budget" => options.budget = Some(Duration::from_millis(value()?.parse()?)),
             "--durability" => options.durability = list(&value()?, level)?,
@@ -58,7 +63,5 @@ fn list<T>(text: &str, parse: impl Fn(&str) -> Result<T, Failed>) -> Result<Vec<
 }
 
 fn level(name: &str) -> Result<Durability, Failed> {
-    let levels = [Durability::Durable, Durability::Process, Durability::None];
-    let known = levels.into_iter().find(|level| level.name() == name);
-    known.ok_or_else(|| format!("`{name}` is no level of durability").into())
+    Durability::of_name(name).ok_or_else(|| format!("`{name}` is no level of durability").into())
 }

@@ -2,14 +2,18 @@
 //! machine, one run.
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
-//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`] and [`claims`]; then
+//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`], [`claims`] and
+//! [`compare`]; then
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
 
 pub mod answer;
 pub mod canonical;
+pub mod child;
 pub mod claims;
 mod clock;
+mod cold;
+pub mod compare;
 pub mod datastore;
 mod files;
 mod huge;
@@ -18,10 +22,11 @@ mod json_file;
 mod lane;
 pub mod limits;
 mod machine;
-pub mod memory;
+mod memory;
 mod operate;
 mod options;
 mod process;
+mod readers;
 pub mod record;
 pub mod report;
 mod row;
@@ -32,7 +37,7 @@ pub mod system;
 pub mod systems;
 mod table;
 
-pub use options::Options;
+pub use options::{Mode, Options, Rules};
 pub use report::Report;
 pub use run::run;
 pub use table::render_claims;

@@ -11,6 +11,7 @@ use spinney_core::{Error, Result};
 use crate::clock::{Clock, Elapsed};
 use crate::datastore::document::State;
 use crate::datastore::{Documents, Operation};
+use crate::options::Mode;
 use crate::record::{Record, Status};
 use crate::system::{Durability, Kind};
 use crate::{canonical, machine, process};
@@ -56,6 +57,9 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
             size: documents.size(),
             system: "limit".to_owned(),
             kind: Kind::Limit,
+            is_socket: false,
+            mode: Mode::Honest,
+            access: "warm",
             samples: kept.iter().map(|elapsed| elapsed.wall_us).collect(),
             cpu: kept.iter().map(|elapsed| elapsed.cpu_us).collect(),
             singles: Vec::new(),
@@ -74,6 +78,7 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
             hash: (test == PRINT).then(|| hash.clone()),
             status: if machine::is_noisy(load1) { Status::Noisy } else { Status::Ok },
             ratio: None,
+            noop_tries: None,
             notes: Vec::new(),
             load1,
             time: jiff::Timestamp::now().to_string(),

@@ -3,47 +3,26 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use spinney::Existing;
 use spinney::formats::{self, Dialect};
 use spinney_core::{Error, Result};
 
+use crate::child;
 use crate::json_file;
 use crate::process;
 use crate::record::Record;
 use crate::row;
 use crate::system::{Durability, Factory, Kind};
 
-/// The first argument of a child.
-const CHILD: &str = "--import-and-tell-peak-memory";
-
 /// Name of the row whose members come in the order of the model.
 pub const SORTED: &str = "peak memory of import, sorted";
 /// Name of the row whose members come by rising number, which is not their order as texts.
 pub const NUMBERED: &str = "peak memory of import, by number";
 
-/// Does a child's work when the arguments ask for it; the program then ends with this code.
-///
-/// The program calls it first with its arguments, its own name left out.
-pub fn serve(arguments: &[String]) -> Option<u8> {
-    let [child, url, file] = arguments else { return None };
-    if child != CHILD {
-        return None;
-    }
-    Some(match import(url, Path::new(file)) {
-        Ok(peak_bytes) => {
-            println!("{peak_bytes}");
-            0
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            1
-        }
-    })
-}
-
-fn import(url: &str, file: &Path) -> Result<u64> {
+/// In a child: imports a file, and tells the peak of its memory.
+pub(crate) fn import(url: &str, file: &Path) -> Result<String> {
     let store = spinney::open(url)?;
     store.write(|transaction| {
         let input = File::open(file).map_err(|error| io(error, file))?;
@@ -51,7 +30,9 @@ fn import(url: &str, file: &Path) -> Result<u64> {
             formats::read(input, Dialect::Json, visitor)
         })
     })?;
-    process::peak_rss_bytes().ok_or_else(|| Error::unsupported("the system tells no peak memory"))
+    let peak = process::peak_rss_bytes();
+    let peak = peak.ok_or_else(|| Error::unsupported("the system tells no peak memory"))?;
+    Ok(peak.to_string())
 }
 
 /// Imports a file of `size` items in both orders into each backend that stores durably and does not
@@ -95,13 +76,11 @@ pub(crate) fn measure(
 }
 
 fn run_child(url: &str, file: &Path) -> Result<u64> {
-    let program = std::env::current_exe().map_err(|error| io(error, Path::new("this program")))?;
-    let output = Command::new(&program)
-        .args([CHILD, url])
+    let output = child::command("import", &[url])?
         .arg(file)
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| io(error, &program))?;
+        .map_err(|error| io(error, Path::new("this program")))?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.trim().parse().map_err(|_| {
         Error::io(format!("the child that imports `{}` told no peak memory", file.display()))

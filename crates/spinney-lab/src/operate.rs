@@ -1,14 +1,21 @@
 //! One row done once on one system: put the state back, operate, check what came out.
 
+use std::time::{Duration, Instant};
+
 use spinney_core::{Error, Result};
 
 use crate::answer::Answer;
 use crate::canonical;
 use crate::clock::{Clock, Elapsed};
-use crate::datastore::document::{Documents, State, element_text, item_tree_text, leaf_text};
-use crate::datastore::rows::storm_len;
+use crate::datastore::document::{
+    Documents, RANGE_LEN, State, element_text, item_tree_text, leaf_text,
+};
+use crate::datastore::rows::{ROUNDS, SERIES_LEN, TENTH, storm_len};
 use crate::datastore::{Operation, Row};
-use crate::system::{Effect, System, Undo};
+use crate::system::{Delivery, Effect, System, Undo};
+
+/// How long a series of commits may take.
+const SERIES_MAX: Duration = Duration::from_secs(5);
 
 /// What an operation gave back; dropped after the clock stopped.
 pub enum Outcome {
@@ -20,6 +27,10 @@ pub enum Outcome {
     Text(String),
     /// An export, which stands in the buffer.
     Exported,
+    /// Commits one by one, and how long each took, in microseconds.
+    Series(Vec<f64>),
+    /// Commits, and what each subscriber was given of them.
+    Told(Vec<Delivery>),
     /// Background work and its bytes, or none.
     Settled(Option<u64>),
 }
@@ -39,7 +50,11 @@ pub fn perform(
     Ok(match operation {
         Operation::Leaf => Outcome::Text(system.leaf(m)?),
         Operation::ItemTree => Outcome::Answer(system.item_tree(m)?),
+        Operation::QueryTree => Outcome::Answer(system.query_tree(m)?),
+        Operation::QueryItem => Outcome::Text(system.query_item(m)?),
+        Operation::Range => Outcome::Answer(system.range(m, RANGE_LEN)?),
         Operation::OrderedTree => Outcome::Answer(system.ordered_tree()?),
+        Operation::ProvidedTree => Outcome::Answer(system.provided_tree(n)?),
         Operation::Element => Outcome::Answer(system.element(m)?),
         Operation::Export => {
             system.export(buffer)?;
@@ -56,8 +71,46 @@ pub fn perform(
         Operation::RemoveLeaf => Outcome::Effect(system.remove_leaf(m)?),
         Operation::InsertMiddle => Outcome::Effect(system.insert_after(m, n)?),
         Operation::InsertStorm => Outcome::Effect(system.insert_storm(m, n, storm_len(n))?),
+        Operation::MoveElement => Outcome::Effect(system.move_last(m, n)?),
+        Operation::InsertSeries => Outcome::Series(insert_series(system, m, n)?),
+        Operation::TellSubscribers => Outcome::Told(tell_subscribers(system, n)?),
+        Operation::CommitLeaf | Operation::CommitTenth => {
+            Outcome::Effect(system.commit_candidate()?)
+        }
         Operation::Reclaim => Outcome::Settled(system.settle()?),
     })
+}
+
+fn insert_series(system: &mut dyn System, after: usize, new: usize) -> Result<Vec<f64>> {
+    let begin = Instant::now();
+    let mut times = Vec::with_capacity(SERIES_LEN);
+    for new in new..new + SERIES_LEN {
+        if begin.elapsed() > SERIES_MAX {
+            return Err(Error::unsupported(format!(
+                "{SERIES_LEN} commits take longer than {} s",
+                SERIES_MAX.as_secs()
+            )));
+        }
+        let one = Instant::now();
+        changed(system.insert_after(after, new)?, "insert storm")?;
+        times.push(one.elapsed().as_nanos() as f64 / 1e3);
+    }
+    Ok(times)
+}
+
+fn tell_subscribers(system: &mut dyn System, n: usize) -> Result<Vec<Delivery>> {
+    for _ in 0..ROUNDS {
+        changed(system.create_paths(n)?, "many oper change_subs")?;
+        changed(system.remove_items()?, "many oper change_subs")?;
+    }
+    system.deliveries()
+}
+
+fn changed(effect: Effect, id: &str) -> Result<()> {
+    match effect {
+        Effect::Changed => Ok(()),
+        Effect::Unchanged => Err(Error::invalid_input(format!("a try of `{id}` changed nothing"))),
+    }
 }
 
 /// Where the state of a store stands between tries.
@@ -90,34 +143,51 @@ pub fn prepare(
         let _: Effect = system.remove_tree()?;
         return Ok(Standing::At(start));
     }
-    if standing == Standing::At(start) {
-        return Ok(standing);
+    if standing != Standing::At(start) {
+        take_back(row, system, documents, standing)?;
     }
+    if let Some(count) = operation.candidate_len(n) {
+        let item = |at| if operation == Operation::CommitLeaf { m } else { at * TENTH };
+        system.stage_candidate(&mut (0..count).map(item), "l1")?;
+    }
+    Ok(Standing::At(start))
+}
+
+/// Puts the start state back after a try, or loads it.
+fn take_back(
+    row: &Row,
+    system: &mut dyn System,
+    documents: &Documents,
+    standing: Standing,
+) -> Result<()> {
+    let operation = row.operation;
+    let (n, m) = (documents.size(), documents.middle());
     let undo = match operation {
         _ if standing != Standing::After(operation) => Undo::Load,
         Operation::CreateLeaf => Undo::RemoveLeaf(m),
-        Operation::ModifyLeaf => Undo::ModifyLeaf(m),
+        Operation::ModifyLeaf | Operation::CommitLeaf => Undo::ModifyLeaf(m),
         Operation::RemoveLeaf => Undo::CreateLeaf(m),
         Operation::InsertMiddle => Undo::RemoveElement { position: m + 1, key: n },
         Operation::Import
         | Operation::CreateBatch
         | Operation::CreatePaths
-        | Operation::CreateOrdered => Undo::RemoveTree,
+        | Operation::CreateOrdered
+        | Operation::TellSubscribers => Undo::RemoveTree,
         _ => Undo::Load,
     };
-    system.undo(undo, &documents.text(start))?;
+    system.undo(undo, &documents.text(operation.start()))?;
     // After one entry the store goes on as in daily use; after a bulk its cleaning is not the
     // next try's cost.
     if matches!(undo, Undo::Load | Undo::RemoveTree) {
         system.settle()?;
     }
-    Ok(Standing::At(start))
+    Ok(())
 }
 
-/// Does `row` once within a clock; a write that changed nothing is an error.
+/// Does `row` once within a clock.
 ///
 /// # Errors
-/// What the system reports; `InvalidInput` for a write without effect.
+/// What the system reports.
 pub fn attempt(
     row: &Row,
     system: &mut dyn System,
@@ -128,15 +198,45 @@ pub fn attempt(
     // Only the import reads its input; for others making the text would be wasted.
     let input = (row.operation == Operation::Import).then(|| documents.text(State::Items));
     let input = input.as_deref().unwrap_or_default();
+    // What was put back was given to the subscribers, too.
+    system.deliveries()?;
     let clock = Clock::start();
     let outcome = perform(row.operation, system, documents, input, buffer);
     let elapsed = clock.stop();
-    match outcome? {
-        Outcome::Effect(Effect::Unchanged) => {
-            Err(Error::invalid_input(format!("a try of `{}` changed nothing", row.id)))
+    Ok((elapsed, outcome?))
+}
+
+/// Whether a try did what it had to: a write that changed nothing is an error, and so is a subscriber
+/// that was not given all that changed.
+///
+/// # Errors
+/// `InvalidInput` when it did not; `Unsupported` when there was nothing to do; what the system reports.
+pub fn check(
+    row: &Row,
+    system: &mut dyn System,
+    documents: &Documents,
+    outcome: &Outcome,
+) -> Result<()> {
+    match outcome {
+        Outcome::Effect(effect) => {
+            changed(*effect, row.id)?;
+            check_deliveries(row, documents, &system.deliveries()?)
         }
+        Outcome::Told(deliveries) => check_deliveries(row, documents, deliveries),
         Outcome::Settled(None) => Err(Error::unsupported("no background work to finish")),
-        outcome => Ok((elapsed, outcome)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether each subscriber was given all that a try has changed.
+fn check_deliveries(row: &Row, documents: &Documents, given: &[Delivery]) -> Result<()> {
+    let Some(expected) = row.delivery(documents.size()) else { return Ok(()) };
+    match given.iter().find(|given| **given != expected) {
+        None => Ok(()),
+        Some(given) => Err(Error::invalid_input(format!(
+            "a try of `{}` gave a subscriber {given:?}; it must be {expected:?}",
+            row.id
+        ))),
     }
 }
 
@@ -160,8 +260,11 @@ pub fn verify(
             canonical::write_string(text, &mut json);
             (json, small(format!("\"{}\"", leaf_text(m))))
         }
-        (Outcome::Answer(answer), Operation::ItemTree) => {
+        (Outcome::Answer(answer), Operation::ItemTree | Operation::QueryTree) => {
             (answer.to_json()?, small(item_tree_text(m)))
+        }
+        (Outcome::Answer(answer), Operation::Range) => {
+            (answer.to_json()?, small(documents.range_text()))
         }
         (Outcome::Answer(answer), Operation::Element) => {
             (answer.to_json()?, small(element_text(m)))
@@ -171,7 +274,7 @@ pub fn verify(
             (text, whole(State::Ordered))
         }
         (Outcome::Exported, _) => (buffer.clone(), whole(State::Items)),
-        (Outcome::Effect(_) | Outcome::Settled(_), operation) => {
+        (_, operation) => {
             buffer.clear();
             system.export(buffer)?;
             (buffer.clone(), whole(operation.end()))

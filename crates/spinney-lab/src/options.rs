@@ -1,6 +1,8 @@
 //! What a run measures, and the levels at which it does.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spinney_core::{Error, Result};
@@ -11,9 +13,13 @@ use crate::datastore::{Operation, ROWS, Row};
 use crate::system::{Durability, Factory};
 use crate::systems::name_and_url;
 
-/// Row names besides those of the suite: JSON files to import, peak memory of imports, and JSON files
-/// as stores.
-pub(crate) const EXTRAS: [&str; 3] = ["data", "import-memory", "json-file"];
+/// Row names besides those of the table: JSON files to import, peak memory of imports, JSON files as
+/// stores, new processes, and readers beside a writer.
+pub(crate) const EXTRAS: [&str; 5] = ["data", "import-memory", "json-file", COLD, READERS];
+/// Rows about new processes that open a store.
+pub(crate) const COLD: &str = "A5";
+/// Rows about readers beside a writer.
+pub(crate) const READERS: &str = "A7";
 
 /// Size of the promises about a large tree.
 pub(crate) const LARGE: usize = 1_000_000;
@@ -21,6 +27,34 @@ pub(crate) const LARGE: usize = 1_000_000;
 pub(crate) const USUAL: usize = 100_000;
 /// Size against which growth is measured.
 pub(crate) const SMALL: usize = 1_000;
+
+/// How the tries of a row are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The state is put back before each try, and the figure is the median.
+    Honest,
+    /// As published: ten tries, nothing put back in the rows that then change nothing, and the mean.
+    Compat,
+}
+
+impl Mode {
+    /// The word of records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Honest => "honest",
+            Mode::Compat => "compat",
+        }
+    }
+}
+
+/// What holds for the commits of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// Nothing: stores alone are measured.
+    None,
+    /// Each is judged by the model of the suite and given to subscribers.
+    Model,
+}
 
 /// Which systems take part in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +84,29 @@ pub struct Options {
     pub durability: Vec<Durability>,
     /// Whether levels after the first measure every write; otherwise only those of one entry.
     pub all_levels: bool,
-    /// Ids or numbers of rows; none means all.
+    /// Ids or numbers of rows; none means all, of a short run those that are not long.
     pub rows: Vec<String>,
+    /// Whether all rows of the suite are measured, and not those of a short run.
+    pub whole_suite: bool,
+    /// What holds for commits.
+    pub rules: Rules,
+    /// How tries are made.
+    pub mode: Mode,
+    /// The system against which ratios stand.
+    pub baseline: String,
     /// Whether to measure only what the promises need, at the sizes that they name, and longer.
     pub claims: bool,
     /// JSON files to import into and export from each persistent backend.
     pub data: Vec<PathBuf>,
     /// Items in the files whose import is watched for its peak memory; it runs in child processes,
-    /// for which the program calls [`crate::memory::serve`].
+    /// for which the program calls [`crate::child::serve`].
     pub memory_sizes: Vec<usize>,
+    /// How long each count of readers is measured beside a writer; none are when it is zero.
+    pub readers_turn: Duration,
+    /// Whether new processes open stores, for which the program calls [`crate::child::serve`].
+    pub children: bool,
+    /// Ends the run after the present tries when it becomes true; what was measured is reported.
+    pub stop: Arc<AtomicBool>,
     /// Where to write records, one JSON object a line.
     pub records: Option<PathBuf>,
     /// Where stores live while they are measured; without it `target/` below the current folder.
@@ -83,9 +131,16 @@ impl Default for Options {
             durability: vec![Durability::Durable, Durability::None],
             all_levels: false,
             rows: Vec::new(),
+            whole_suite: false,
+            rules: Rules::None,
+            mode: Mode::Honest,
+            baseline: "file".to_owned(),
             claims: false,
             data: Vec::new(),
             memory_sizes: Vec::new(),
+            readers_turn: Duration::ZERO,
+            children: false,
+            stop: Arc::default(),
             records: None,
             dir: None,
             seed: None,
@@ -96,6 +151,33 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The suite `datastore`, whole: every row at three levels, commits judged and told to subscribers.
+    pub fn datastore() -> Options {
+        Options {
+            sizes: vec![1_000, 10_000, 100_000],
+            budget: None,
+            durability: vec![Durability::Durable, Durability::Process, Durability::None],
+            all_levels: true,
+            whole_suite: true,
+            rules: Rules::Model,
+            readers_turn: Duration::from_secs(5),
+            children: true,
+            ..Options::default()
+        }
+    }
+
+    /// The suite `datastore` as it was published: its rows in the order of their numbers, without syncs.
+    pub fn compat() -> Options {
+        Options {
+            durability: vec![Durability::None],
+            mode: Mode::Compat,
+            readers_turn: Duration::ZERO,
+            children: false,
+            count_syncs: false,
+            ..Options::datastore()
+        }
+    }
+
     /// What the promises need: `lmdb` beside the peers at three sizes, with more tries.
     pub fn claims() -> Options {
         Options {
@@ -107,6 +189,11 @@ impl Options {
             count_syncs: false,
             ..Options::default()
         }
+    }
+
+    /// Whether the run is to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Whether `row` is measured at `size`, beside the peers or alone.
@@ -134,9 +221,7 @@ impl Options {
     /// # Errors
     /// `InvalidInput` for a name that is no row.
     pub(crate) fn selected_rows(&self) -> Result<Vec<&'static Row>> {
-        let names = |row: &Row, name: &str| {
-            row.id == name || row.number.is_some_and(|number| number.to_string() == name)
-        };
+        let names = |row: &Row, name: &str| row.id == name || row.number == Some(name);
         let is_known =
             |name: &str| EXTRAS.contains(&name) || ROWS.iter().any(|row| names(row, name));
         if let Some(name) = self.rows.iter().find(|name| !is_known(name)) {
@@ -146,8 +231,16 @@ impl Options {
                 ids.join(", ")
             )));
         }
-        let asked = |row: &Row| self.rows.is_empty() || self.rows.iter().any(|n| names(row, n));
-        Ok(ROWS.iter().filter(|row| asked(row)).collect())
+        let asked = |row: &Row| match self.rows.is_empty() {
+            true => self.whole_suite || !row.is_long,
+            false => self.rows.iter().any(|name| names(row, name)),
+        };
+        let mut rows: Vec<&Row> = ROWS.iter().filter(|row| asked(row)).collect();
+        if self.mode == Mode::Compat {
+            rows.retain(|row| row.published().is_some());
+            rows.sort_by_key(|row| row.published());
+        }
+        Ok(rows)
     }
 
     /// The factories that are asked for: backends first, then peers.
@@ -174,6 +267,16 @@ impl Options {
                     })
             })
             .collect::<Result<_>>()?;
+        if let Some(row) = self
+            .selected_rows()?
+            .iter()
+            .find(|row| row.operation == Operation::TellSubscribers && self.rules == Rules::None)
+        {
+            return Err(Error::invalid_input(format!(
+                "the row `{}` is about subscribers, which only the suite has; write `bench datastore`",
+                row.id
+            )));
+        }
         if chosen.is_empty() || self.sizes.is_empty() || self.durability.is_empty() {
             return Err(Error::invalid_input(
                 "a run needs at least one system, one size and one level of durability",

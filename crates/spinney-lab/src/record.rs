@@ -2,8 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::options::Mode;
 use crate::statistics;
 use crate::system::{Durability, Kind};
+
+/// Samples that the JSON form of a record holds; of more, as many at equal distances.
+const SAMPLES_MAX: usize = 1_000;
 
 /// Whether the numbers of a record stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,13 @@ pub struct Record {
     pub system: String,
     /// What the system is.
     pub kind: Kind,
+    /// Whether it is asked over a socket.
+    pub is_socket: bool,
+    /// How the tries were made.
+    pub mode: Mode,
+    /// What was in memory: `warm` for an open handle, `open` for a new one, `cold` for files that were
+    /// read from the disk.
+    pub access: &'static str,
     /// Wall time of an operation or a try, in microseconds, of each run kept.
     pub samples: Vec<f64>,
     /// Processor time, as `samples`.
@@ -84,6 +95,8 @@ pub struct Record {
     pub status: Status,
     /// Ratio against the baseline, above 1 when this system is better.
     pub ratio: Option<statistics::Ratio>,
+    /// Tries that changed nothing, as the published procedure has them.
+    pub noop_tries: Option<usize>,
     /// Deviations.
     pub notes: Vec<String>,
     /// Load average before the row.
@@ -102,13 +115,22 @@ pub struct Context {
     /// Seed of the order.
     pub order_seed: u64,
     /// The system against which ratios stand.
-    pub baseline: &'static str,
+    pub baseline: String,
 }
 
 impl Record {
     /// The median of the runs.
     pub fn median(&self) -> Option<f64> {
         self.number(statistics::median(&self.samples))
+    }
+
+    /// The figure of the row: the median or, in the published procedure, the mean in whole
+    /// microseconds.
+    pub fn figure(&self) -> Option<f64> {
+        match self.mode {
+            Mode::Honest => self.median(),
+            Mode::Compat => self.number(statistics::mean(&self.samples).map(f64::round)),
+        }
     }
 
     /// The median of the limit that was sampled between the runs.
@@ -138,9 +160,9 @@ impl Record {
             "size": self.size,
             "system": self.system,
             "kind": self.kind.name(),
-            "transport": "embedded",
-            "mode": "honest",
-            "access": "warm",
+            "transport": if self.is_socket { "socket" } else { "embedded" },
+            "mode": self.mode.name(),
+            "access": self.access,
             "unit": self.unit,
             "runs": self.samples.len(),
             "ops": self.ops,
@@ -165,6 +187,17 @@ impl Record {
             "order_seed": context.order_seed,
             "time": self.time,
         });
+        if self.status.has_number() {
+            let step = self.samples.len().div_ceil(SAMPLES_MAX).max(1);
+            let samples = self.samples.iter().step_by(step);
+            record["samples"] = samples.map(|sample| rounded(*sample)).collect();
+        }
+        if self.mode == Mode::Compat {
+            record["mean"] = json!(self.figure());
+        }
+        if let Some(noop_tries) = self.noop_tries {
+            record["noop_tries"] = json!(noop_tries);
+        }
         if !self.notes.is_empty() {
             record["notes"] = json!(self.notes.join("; "));
         }

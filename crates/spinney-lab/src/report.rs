@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::machine;
+use crate::options::{Mode, Options, Rules};
 use crate::record::{Context, Record};
 use crate::statistics::Ratio;
 use crate::system::{Durability, Kind};
@@ -50,6 +51,10 @@ pub struct Report {
     pub settings: Vec<Setting>,
     /// Rows and sizes of the suite that this run does not hold, with the reason.
     pub left_out: Vec<String>,
+    /// What held for commits.
+    pub rules: Rules,
+    /// How tries were made.
+    pub mode: Mode,
     /// Whether syncs could be counted.
     pub syncs_counted: bool,
     /// Where the stores stood.
@@ -63,14 +68,20 @@ pub type Key = (String, usize, String);
 
 impl Report {
     /// A report without records.
-    pub(crate) fn new(context: Context, folder: &Path, settings: Vec<Setting>) -> Report {
-        let left_out = crate::datastore::LEFT_OUT.iter();
+    pub(crate) fn new(
+        context: Context,
+        folder: &Path,
+        settings: Vec<Setting>,
+        options: &Options,
+    ) -> Report {
         Report {
             context,
             records: Vec::new(),
             extras: Vec::new(),
             settings,
-            left_out: left_out.map(|(rows, reason)| format!("{rows}: {reason}")).collect(),
+            left_out: Vec::new(),
+            rules: options.rules,
+            mode: options.mode,
             syncs_counted: true,
             folder: folder.to_owned(),
             file_system: machine::file_system(folder)

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use spinney_core::{Error, Result};
+use spinney_core::{Error, ErrorKind, Result};
 
-use crate::datastore::rows::Access;
+use crate::datastore::rows::{Access, Place, levelled};
 use crate::datastore::{Documents, Operation, Row};
 use crate::lane::Lane;
 use crate::operate::{self, Outcome, Standing};
+use crate::options::{Mode, Rules};
 use crate::process;
 use crate::record::{Record, Status};
 use crate::statistics;
@@ -29,9 +30,36 @@ pub struct Station<'a> {
     pub standing: Standing,
     /// What it was told to keep.
     pub access: Option<Access>,
+    /// Where it works.
+    pub place: Place,
+    /// Whether commits are judged and told to subscribers, and to how many at present.
+    pub told: Option<usize>,
 }
 
-impl Station<'_> {
+impl<'a> Station<'a> {
+    /// Opens a new, empty store.
+    ///
+    /// # Errors
+    /// What the system reports, with its name.
+    pub fn open(
+        factory: &'a dyn Factory,
+        folder: PathBuf,
+        level: Durability,
+        rules: Rules,
+    ) -> Result<Station<'a>> {
+        let at = |error: Error| error.at(format!("`{}`", factory.name()));
+        let mut system = factory.open(&folder, level).map_err(at)?;
+        let told = match rules {
+            Rules::None => None,
+            Rules::Model => {
+                system.judge().map_err(at)?;
+                Some(0)
+            }
+        };
+        let (standing, access, place) = (Standing::Unknown, None, Place::Running);
+        Ok(Station { factory, system, folder, standing, access, place, told })
+    }
+
     /// One try of `row`.
     ///
     /// # Errors
@@ -43,7 +71,13 @@ impl Station<'_> {
         lane: &mut Lane,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
-        self.allow(row)?;
+        if let Err(error) = self.allow(row) {
+            if error.kind() != ErrorKind::Unsupported {
+                return Err(error);
+            }
+            lane.unsupported = Some(error.to_string());
+            return Ok(());
+        }
         lane.turn(row, &mut *self.system, documents, &mut self.standing, buffer)
             .map_err(|error| self.failed(error, row))
     }
@@ -80,8 +114,9 @@ impl Station<'_> {
         record.cpu = lane.kept.iter().map(|elapsed| elapsed.cpu_us).collect();
         record.singles = lane.singles;
         record.first = lane.first;
+        record.noop_tries = (lane.noops > 0).then_some(lane.noops);
         record.ops = row.operation.ops(documents.size()) * lane.batch;
-        if row.operation.writes() {
+        if row.operation.writes() && !record.is_socket {
             record.written_bytes = statistics::median(&lane.written);
         }
         record.peak_rss_bytes = lane.peak_rss_bytes;
@@ -93,6 +128,13 @@ impl Station<'_> {
         }
         if let Outcome::Settled(Some(bytes)) = outcome {
             record.notes.push(format!("{bytes} B were reclaimed"));
+        }
+        if row.operation == Operation::InsertSeries
+            && let Some(slowest) = statistics::max(&record.singles)
+        {
+            record
+                .notes
+                .push(format!("p99 is that of one commit, of which the slowest took {slowest} us"));
         }
         if lane.cut {
             record.notes.push("the time budget cut the tries".to_owned());
@@ -118,12 +160,26 @@ impl Station<'_> {
         tracer.begin(test, self.factory.name());
         let attempt = operate::attempt(row, &mut *self.system, documents, buffer);
         tracer.end();
-        attempt.map_err(|error| self.failed(error, row))?;
+        let (_, outcome) = attempt.map_err(|error| self.failed(error, row))?;
+        operate::check(row, &mut *self.system, documents, &outcome)
+            .map_err(|error| self.failed(error, row))?;
         self.standing = Standing::After(row.operation);
         Ok(())
     }
 
     fn allow(&mut self, row: &Row) -> Result<()> {
+        if self.place != row.place {
+            self.system.subscribe(0)?;
+            self.told = self.told.map(|_| 0);
+            self.standing = Standing::Unknown;
+            self.system.move_to(row.place)?;
+            self.place = row.place;
+        }
+        let subscribers = row.operation.subscribers();
+        if self.told.is_some_and(|told| told != subscribers) {
+            self.system.subscribe(subscribers).map_err(|error| self.failed(error, row))?;
+            self.told = Some(subscribers);
+        }
         if self.access != Some(row.access) {
             let kept = self.system.keep(row.access == Access::Kept);
             kept.map_err(|error| self.failed(error, row))?;
@@ -139,11 +195,9 @@ impl Station<'_> {
 
 /// The name in records: levels other than `durable` have a suffix, reads have none.
 pub fn test_name(row: &Row, level: Durability) -> String {
-    match level {
-        Durability::Process | Durability::None if row.operation.commits() => {
-            format!("{} [{}]", row.id, level.name())
-        }
-        _ => row.id.to_owned(),
+    match row.operation.commits() {
+        true => levelled(row.id, level),
+        false => row.id.to_owned(),
     }
 }
 
@@ -173,6 +227,9 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         size: 0,
         system: factory.name().to_owned(),
         kind: factory.kind(),
+        is_socket: factory.label().is_some(),
+        mode: Mode::Honest,
+        access: "warm",
         samples: Vec::new(),
         cpu: Vec::new(),
         singles: Vec::new(),
@@ -188,6 +245,7 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         hash: None,
         status: Status::Ok,
         ratio: None,
+        noop_tries: None,
         notes: Vec::new(),
         load1: None,
         time: jiff::Timestamp::now().to_string(),

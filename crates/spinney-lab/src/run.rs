@@ -4,25 +4,23 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value};
-use spinney_core::{Error, Result};
+use spinney_core::{Error, ErrorKind, Result};
 
 use crate::datastore::document::State;
 use crate::datastore::rows::Access;
 use crate::datastore::{Documents, Operation, Row};
 use crate::lane::{Lane, Limits};
 use crate::limits::Sampler;
-use crate::operate::Standing;
-use crate::options::{Options, Scope, USUAL};
+use crate::options::{COLD, Options, READERS, Scope, USUAL};
 use crate::record::{Context, Record, Status};
 use crate::report::{Report, Setting};
 use crate::row::{self, Station};
 use crate::statistics::Ratio;
 use crate::syncs;
 use crate::system::{Durability, Effect, Factory, Kind};
-use crate::{SERDE_JSON_VERSION, files, json_file, limits, machine, memory, process};
-
-/// The system against which ratios stand.
-const BASELINE: &str = "file";
+use crate::{
+    SERDE_JSON_VERSION, cold, files, json_file, limits, machine, memory, process, readers,
+};
 
 /// Measures what `options` asks for on those of `systems` that it names.
 ///
@@ -42,24 +40,28 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
         versions: versions(&factories),
         machine: machine::describe(folder.path()),
         order_seed: seed,
-        baseline: BASELINE,
+        baseline: options.baseline.clone(),
     };
     let mut runner = Runner {
         options,
-        report: Report::new(context, &parent, settings(&factories, options)),
+        report: Report::new(context, &parent, settings(&factories, options), options),
         factories,
         folder: folder.path(),
         random: fastrand::Rng::with_seed(seed),
         progress: progress(options, rows.len()),
+        refused: Vec::new(),
         rows,
     };
     runner.leave_out();
-    if !runner.rows.is_empty() {
-        for &size in &options.sizes {
+    if !runner.rows.is_empty() || [COLD, READERS].iter().any(|extra| options.wants(extra)) {
+        for &size in options.sizes.iter().take_while(|_| !options.is_stopped()) {
             runner.measure_size(size)?;
         }
     }
-    runner.measure_extras()?;
+    match options.is_stopped() {
+        true => runner.report.left_out.push("what comes after the run was stopped".to_owned()),
+        false => runner.measure_extras()?,
+    }
     runner.progress.finish_and_clear();
     let report = runner.report;
     if let Some(path) = &options.records {
@@ -76,16 +78,22 @@ struct Runner<'a> {
     random: fastrand::Rng,
     progress: ProgressBar,
     report: Report,
+    /// System, level and reason, where a store refused the level when it was opened.
+    refused: Vec<(String, Durability, String)>,
 }
 
 impl<'a> Runner<'a> {
     fn leave_out(&mut self) {
         let all = crate::datastore::ROWS.len();
         if self.rows.len() < all {
-            let text = format!("{} of {all} rows were not asked for", all - self.rows.len());
+            let left = all - self.rows.len();
+            let text = match self.options.rows.is_empty() && !self.options.whole_suite {
+                true => format!("{left} of {all} rows, which `bench datastore` has"),
+                false => format!("{left} of {all} rows were not asked for"),
+            };
             self.report.left_out.push(text);
         }
-        if self.options.durability.len() > 1 {
+        if self.options.durability.len() > 1 && !self.options.whole_suite {
             let level = self.options.durability[0].name();
             let which = if self.options.all_levels { "`cached`" } else { "`cached` and bulk" };
             self.report.left_out.push(format!("{which} writes at levels other than {level}"));
@@ -105,9 +113,12 @@ impl<'a> Runner<'a> {
             self.report.records.extend(limits::measure(&documents, self.folder)?);
         }
         for at in 0..self.options.durability.len() {
+            if self.options.is_stopped() {
+                return Ok(());
+            }
             self.measure_level(&documents, at)?;
         }
-        Ok(())
+        self.measure_handles(&documents)
     }
 
     /// Reads run at the first level that a system offers, writes at each.
@@ -117,6 +128,9 @@ impl<'a> Runner<'a> {
         let mut stations = self.open(&folder, level)?;
         for row in self.rows.clone() {
             self.progress.inc(1);
+            if self.options.is_stopped() {
+                break;
+            }
             if at > 0 && row.operation.commits() && !self.is_in_later_levels(row) {
                 continue;
             }
@@ -140,7 +154,7 @@ impl<'a> Runner<'a> {
                 self.report.records.extend(records);
             }
         }
-        if self.options.count_syncs {
+        if self.options.count_syncs && !self.options.is_stopped() {
             self.progress.set_message(format!("{} items: counting syncs", documents.size()));
             self.count_syncs(documents, level, &mut stations)?;
         }
@@ -149,34 +163,53 @@ impl<'a> Runner<'a> {
     }
 
     fn is_in_later_levels(&self, row: &Row) -> bool {
-        row.access == Access::Open && (self.options.all_levels || row.operation.is_single())
+        let options = self.options;
+        options.whole_suite
+            || row.access == Access::Open && (options.all_levels || row.operation.is_single())
     }
 
-    fn open(&self, folder: &Path, level: Durability) -> Result<Vec<Station<'a>>> {
-        let able = self.factories.iter().filter(|factory| factory.lacks(level).is_none());
-        able.map(|&factory| {
+    fn open(&mut self, folder: &Path, level: Durability) -> Result<Vec<Station<'a>>> {
+        let mut stations = Vec::new();
+        for &factory in &self.factories {
+            if factory.lacks(level).is_some() {
+                continue;
+            }
             let folder = folder.join(factory.name());
             std::fs::create_dir_all(&folder).map_err(|error| io(error, &folder))?;
-            let system = factory
-                .open(&folder, level)
-                .map_err(|error| error.at(format!("`{}`", factory.name())))?;
-            Ok(Station { factory, system, folder, standing: Standing::Unknown, access: None })
+            match Station::open(factory, folder, level, self.options.rules) {
+                Ok(station) => stations.push(station),
+                // A server tells only when it is asked.
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    self.refused.push((factory.name().to_owned(), level, error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(stations)
+    }
+
+    /// Why a system does not take part at a level.
+    fn lacks(&self, factory: &dyn Factory, level: Durability) -> Option<String> {
+        factory.lacks(level).or_else(|| {
+            let mut refused = self.refused.iter();
+            let found = refused.find(|(name, at, _)| name == factory.name() && *at == level);
+            found.map(|(_, _, reason)| reason.clone())
         })
-        .collect()
     }
 
     fn is_first(&self, factory: &dyn Factory, at: usize) -> bool {
-        self.options.durability[..at].iter().all(|&level| factory.lacks(level).is_some())
+        self.options.durability[..at].iter().all(|&level| self.lacks(factory, level).is_some())
     }
 
     /// Notes who cannot commit at a level, and once who cannot even be read.
     fn skip_unable(&mut self, row: &Row, documents: &Documents, at: usize) {
-        let levels = &self.options.durability;
+        let options = self.options;
+        let levels = &options.durability;
         let level = levels[at];
-        for &factory in &self.factories {
-            let is_absent = levels.iter().all(|&level| factory.lacks(level).is_some());
+        for factory in self.factories.clone() {
+            let is_absent = levels.iter().all(|&level| self.lacks(factory, level).is_some());
             let takes_part = row.operation.commits() || (at == 0 && is_absent);
-            if let Some(reason) = factory.lacks(level).filter(|_| takes_part) {
+            if let Some(reason) = self.lacks(factory, level).filter(|_| takes_part) {
                 let mut record = row::empty_record(row, documents, factory, level);
                 record.status = Status::Skipped(reason);
                 self.report.records.push(record);
@@ -192,12 +225,16 @@ impl<'a> Runner<'a> {
         stations: &mut [&mut Station<'a>],
     ) -> Result<Vec<Record>> {
         let load1 = machine::load1();
-        let limits = Limits { tries: self.options.tries, budget: self.options.budget };
+        let Options { tries, budget, mode, .. } = *self.options;
+        let limits = Limits { tries, budget, mode };
         let mut lanes: Vec<Lane> = stations.iter().map(|_| Lane::new(limits)).collect();
         let mut buffer = Vec::new();
         let mut limit = Sampler::of(row.operation, level, documents, self.folder)?;
         let mut limit_samples = Vec::new();
         loop {
+            if self.options.is_stopped() {
+                return Ok(Vec::new());
+            }
             let mut turn: Vec<usize> =
                 (0..lanes.len()).filter(|&at| !lanes[at].is_done()).collect();
             if turn.is_empty() {
@@ -215,6 +252,7 @@ impl<'a> Runner<'a> {
         for (station, lane) in stations.iter_mut().zip(lanes) {
             let mut record = station.conclude(row, documents, level, lane, &mut buffer)?;
             record.load1 = load1;
+            record.mode = mode;
             record.limit.clone_from(&limit_samples);
             if row.operation == Operation::Import && record.status.has_number() {
                 record.disk_bytes = self.fresh_disk_bytes(station, documents, level)?;
@@ -247,6 +285,35 @@ impl<'a> Runner<'a> {
         Ok((bytes > 0).then_some(bytes))
     }
 
+    /// New processes that open a store, and readers beside a writer.
+    fn measure_handles(&mut self, documents: &Documents) -> Result<()> {
+        let options = self.options;
+        let scratch = || tempfile::tempdir_in(self.folder).map_err(|error| io(error, self.folder));
+        let turn = options.readers_turn;
+        for &factory in self.factories.iter().filter(|factory| factory.kind() == Kind::Backend) {
+            let name = factory.name();
+            if options.is_stopped() {
+                break;
+            }
+            let offered = |level: &&Durability| factory.lacks(**level).is_none();
+            for &level in options.durability.iter().filter(offered) {
+                if options.children && options.wants(COLD) {
+                    self.progress.set_message(format!("{name}, {}: new processes", level.name()));
+                    let records = cold::measure(documents, factory, level, scratch()?.path())?;
+                    self.report.extras.extend(records);
+                }
+            }
+            let first = options.durability.iter().find(offered);
+            if let Some(&level) = first.filter(|_| !turn.is_zero() && options.wants(READERS)) {
+                self.progress.set_message(format!("{name}: readers beside a writer"));
+                let folder = scratch()?;
+                let records = readers::measure(documents, factory, level, turn, folder.path())?;
+                self.report.extras.extend(records);
+            }
+        }
+        Ok(())
+    }
+
     fn measure_extras(&mut self) -> Result<()> {
         if self.options.wants("data") {
             for path in &self.options.data {
@@ -271,7 +338,7 @@ impl<'a> Runner<'a> {
     }
 
     fn compare(&self, records: &mut [Record]) {
-        let baseline = records.iter().find(|record| record.system == BASELINE);
+        let baseline = records.iter().find(|record| record.system == self.options.baseline);
         let Some(baseline) = baseline.filter(|record| record.status.has_number()) else { return };
         let samples = baseline.samples.clone();
         for record in records.iter_mut().filter(|record| record.status.has_number()) {
@@ -352,7 +419,7 @@ fn progress(options: &Options, rows: usize) -> ProgressBar {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
     };
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed}  {msg}");
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed}, {eta} left  {msg}");
     let steps = options.sizes.len() * options.durability.len() * rows;
     ProgressBar::with_draw_target(Some(steps as u64), target)
         .with_style(style.expect("the template is valid"))

@@ -20,6 +20,11 @@ pub fn p99(samples: &[f64]) -> Option<f64> {
     if samples.len() < 100 { None } else { quantile(samples, 0.99) }
 }
 
+/// The arithmetic mean; `None` without samples.
+pub fn mean(samples: &[f64]) -> Option<f64> {
+    if samples.is_empty() { None } else { Some(samples.iter().sum::<f64>() / samples.len() as f64) }
+}
+
 /// The smallest sample.
 pub fn min(samples: &[f64]) -> Option<f64> {
     samples.iter().copied().min_by(f64::total_cmp)

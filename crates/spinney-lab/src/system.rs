@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
-use spinney_core::Result;
+use spinney_core::{Error, Result};
 
 use crate::answer::Answer;
 use crate::datastore::document::leaf_text;
+use crate::datastore::rows::Place;
 
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,22 @@ impl Durability {
             Durability::Durable => "durable",
             Durability::Process => "process",
             Durability::None => "none",
+        }
+    }
+
+    /// The level of a word.
+    pub fn of_name(name: &str) -> Option<Durability> {
+        let all = [Durability::Durable, Durability::Process, Durability::None];
+        all.into_iter().find(|level| level.name() == name)
+    }
+}
+
+impl From<Durability> for spinney::Durability {
+    fn from(level: Durability) -> spinney::Durability {
+        match level {
+            Durability::Durable => spinney::Durability::Durable,
+            Durability::Process => spinney::Durability::Process,
+            Durability::None => spinney::Durability::None,
         }
     }
 }
@@ -68,6 +85,53 @@ pub enum Effect {
 impl From<bool> for Effect {
     fn from(changed: bool) -> Effect {
         if changed { Effect::Changed } else { Effect::Unchanged }
+    }
+}
+
+/// What one subscriber was given since it was last looked at: nodes as sysrepo counts them, where an
+/// entry of a list is one and the list itself is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Nodes that were not there before.
+    pub created: u64,
+    /// Nodes that are not there any more.
+    pub removed: u64,
+    /// Nodes that have another value.
+    pub changed: u64,
+    /// Commits that it was shown before they were made.
+    pub commits: u64,
+    /// Commits that it was told the end of.
+    pub told: u64,
+}
+
+impl Delivery {
+    /// One commit that made so many nodes.
+    pub fn created(created: u64) -> Delivery {
+        Delivery { created, commits: 1, told: 1, ..Delivery::default() }
+    }
+
+    /// One commit that removed so many nodes.
+    pub fn removed(removed: u64) -> Delivery {
+        Delivery { removed, commits: 1, told: 1, ..Delivery::default() }
+    }
+
+    /// One commit that changed so many nodes.
+    pub fn changed(changed: u64) -> Delivery {
+        Delivery { changed, commits: 1, told: 1, ..Delivery::default() }
+    }
+
+    /// Whether no node changed.
+    pub fn is_empty(&self) -> bool {
+        self.created + self.removed + self.changed == 0
+    }
+
+    /// Adds what was given later.
+    pub fn add(&mut self, later: Delivery) {
+        self.created += later.created;
+        self.removed += later.removed;
+        self.changed += later.changed;
+        self.commits += later.commits;
+        self.told += later.told;
     }
 }
 
@@ -118,6 +182,22 @@ pub trait Factory {
     /// Why it cannot give this level; `None` when it can.
     fn lacks(&self, durability: Durability) -> Option<String>;
 
+    /// The URL of the store of spinney in a folder, for what is measured of its handle alone.
+    fn url(&self, folder: &Path) -> Option<String> {
+        let _ = folder;
+        None
+    }
+
+    /// The handle of a store of spinney in a folder.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    fn store(&self, folder: &Path, durability: Durability) -> Result<Option<spinney::Store>> {
+        let open =
+            |url: String| spinney::OpenOptions::new().durability(durability.into()).open(&url);
+        self.url(folder).map(open).transpose()
+    }
+
     /// A new, empty store in `folder`, which exists and is empty.
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>>;
 }
@@ -140,6 +220,50 @@ pub trait System {
         Ok(())
     }
 
+    /// Has each commit of configuration judged from now on: types, required and unknown members, and
+    /// keys that are unique; asked for once, of an empty store.
+    fn judge(&mut self) -> Result<()> {
+        Err(Error::unsupported("nothing judges what it is given"))
+    }
+
+    /// Goes on at another place, which is then empty, as is the one before; never measured.
+    fn move_to(&mut self, place: Place) -> Result<()> {
+        match place {
+            Place::Running => Ok(()),
+            Place::Operational => Err(Error::unsupported("it keeps no state of connections")),
+        }
+    }
+
+    /// Has so many subscribers be given each commit of the present place, in place of those before, each
+    /// of which counts the nodes that changed; never measured.
+    fn subscribe(&mut self, count: usize) -> Result<()> {
+        match count {
+            0 => Ok(()),
+            _ => Err(Error::unsupported("nobody is given what changed")),
+        }
+    }
+
+    /// What each subscriber was given since the last call, as soon as all were told how each commit
+    /// ended.
+    fn deliveries(&mut self) -> Result<Vec<Delivery>> {
+        Ok(Vec::new())
+    }
+
+    /// Makes a candidate of the configuration in which `l` of these items is `text`; never measured.
+    fn stage_candidate(
+        &mut self,
+        items: &mut dyn Iterator<Item = usize>,
+        text: &str,
+    ) -> Result<()> {
+        let _ = (items, text);
+        Err(Error::unsupported("it has no candidate"))
+    }
+
+    /// Makes the candidate the configuration.
+    fn commit_candidate(&mut self) -> Result<Effect> {
+        Err(Error::unsupported("it has no candidate"))
+    }
+
     /// Takes back one try, so that the content is `json` again; never measured.
     fn undo(&mut self, undo: Undo, json: &[u8]) -> Result<()> {
         undo_by_edit(self, undo, json)
@@ -150,6 +274,21 @@ pub trait System {
 
     /// Item i of `lst` with its ancestors, from `{"cont":` on: an owned copy, read by path.
     fn item_tree(&mut self, i: usize) -> Result<Answer>;
+
+    /// As [`System::item_tree`], found by comparing `k1` and `k2` of all items, without an index.
+    fn query_tree(&mut self, i: usize) -> Result<Answer>;
+
+    /// The text `l` of item i, found in the same way.
+    fn query_item(&mut self, i: usize) -> Result<String>;
+
+    /// Up to `count` items in the order of their keys as texts, from item i on: an owned copy.
+    fn range(&mut self, i: usize, count: usize) -> Result<Answer>;
+
+    /// The node `/cont`, whose N items a provider makes on a thread of its own when it is asked.
+    fn provided_tree(&mut self, n: usize) -> Result<Answer> {
+        let _ = n;
+        Err(Error::unsupported("it asks no providers"))
+    }
 
     /// The node `/cont` with its ordered list, in the user's order: an owned copy.
     fn ordered_tree(&mut self) -> Result<Answer>;
@@ -190,6 +329,10 @@ pub trait System {
     /// Inserts entries `new` to `new + count - 1`, in this order, each directly after entry `after`
     /// as in [`System::insert_after`], in one commit.
     fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect>;
+
+    /// Moves the last of `n` entries of `usr-lst` directly after entry `after`, as in
+    /// [`System::insert_after`].
+    fn move_last(&mut self, after: usize, n: usize) -> Result<Effect>;
 
     /// Removes the element at `position`, which has `k` = `key`; never measured.
     fn remove_element(&mut self, position: usize, key: usize) -> Result<()>;

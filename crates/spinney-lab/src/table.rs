@@ -2,6 +2,10 @@
 //!
 //! Colour only underlines what words and numbers say; `anstream` strips it where it does not show.
 
+mod comparison;
+mod published;
+mod suite;
+
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -12,6 +16,7 @@ use comfy_table::{
 use crate::claims::{Claim, Side, Unit, Verdict, claims};
 use crate::datastore::{Documents, ROWS, document::State};
 use crate::limits;
+use crate::options::{Mode, Rules};
 use crate::record::{Record, Status};
 use crate::report::Report;
 use crate::row::test_name;
@@ -26,15 +31,33 @@ impl Report {
     /// The whole report with colour; print it through `anstream`.
     pub fn render(&self) -> String {
         let mut out = String::new();
-        self.write_losses(&mut out);
-        for size in self.sizes() {
-            self.write_size(size, &mut out);
+        match self.rules {
+            Rules::None => {
+                self.write_losses(&mut out);
+                self.sizes().into_iter().for_each(|size| self.write_size(size, &mut out));
+                self.write_claims(&mut out);
+            }
+            // Promises are about stores that nothing judges.
+            Rules::Model => self.write_suite(&mut out),
         }
-        self.write_claims(&mut out);
         self.write_method(&mut out);
         let style = if self.is_void() { BAD } else { TITLE };
         line(&mut out, &format!("{style}{}{style:#}", self.verdict()));
         out
+    }
+
+    fn write_suite(&self, out: &mut String) {
+        if self.mode == Mode::Honest {
+            self.write_behind(out);
+            self.write_losses(out);
+        }
+        for size in self.sizes() {
+            self.write_systems(size, out);
+            self.write_limits(size, out);
+            self.write_costs(size, out);
+            self.write_handles(size, out);
+            self.write_published(size, out);
+        }
     }
 
     /// Prints the report on stdout, in colour where it shows.
@@ -48,6 +71,10 @@ impl Report {
             |wanted: Verdict| claims(self).iter().filter(|claim| claim.verdict == wanted).count();
         let void = self.records.iter().filter(|record| record.status.is_void()).count();
         match (void, self.systems(Kind::Backend).next()) {
+            (0, Some(_)) if self.rules == Rules::Model => format!(
+                "verdict: all results agree, and every commit was told to all; peers win {} rows",
+                self.losses().len()
+            ),
             (0, None) => "verdict: only peers were measured; all results agree".to_owned(),
             (0, Some(_)) => format!(
                 "verdict: all results agree; peers win {} rows; promises: {} hold, {} fail, {} not \
@@ -93,15 +120,8 @@ impl Report {
         title(out, &text);
         let systems: Vec<&str> =
             self.systems(Kind::Backend).chain(self.systems(Kind::Peer)).collect();
-        let baseline = self.context.baseline;
         let mut header = vec!["row".to_owned()];
-        header.extend(systems.iter().map(|system| {
-            match (*system == baseline, self.label(system)) {
-                (true, _) => format!("{system} (baseline)"),
-                (false, Some(label)) => format!("{system} ({label})"),
-                (false, None) => (*system).to_owned(),
-            }
-        }));
+        header.extend(systems.iter().map(|system| self.shown_name(system)));
         let mut table = table(&header);
         for test in tests() {
             let key = |system: &str| (test.clone(), size, system.to_owned());
@@ -125,7 +145,7 @@ impl Report {
 
     fn cell(&self, record: Option<&Record>) -> Cell {
         let Some(record) = record else { return number("-".to_owned()) };
-        let Some(median) = record.median() else {
+        let Some(figure) = record.figure() else {
             let text = match &record.status {
                 Status::Skipped(_) => "skipped".to_owned(),
                 status => status.text(),
@@ -133,7 +153,7 @@ impl Report {
             let cell = number(text);
             return if record.status.is_void() { cell.fg(Color::Red) } else { cell };
         };
-        let mut text = in_time(median);
+        let mut text = in_time(figure);
         if record.status == Status::Noisy {
             text.insert(0, '~');
         }
@@ -195,8 +215,31 @@ impl Report {
         title(out, "how");
         let (folder, fs) = (self.folder.display(), &self.file_system);
         line(out, &format!("stores stood in {folder} on {fs}"));
-        line(out, "cells: median of a try or operation, then how many times faster than `file`");
+        let baseline = &self.context.baseline;
+        line(
+            out,
+            &format!(
+                "cells: median of a try or operation, then how many times faster than `{baseline}`"
+            ),
+        );
         line(out, "marks: = no winner within 95 %, ~ others used the machine, - not run");
+        if self.mode == Mode::Compat {
+            line(
+                out,
+                "as published: ten tries; in rows marked † nothing is put back, so nine of them change",
+            );
+            line(
+                out,
+                "nothing; the figure is the mean: it shows the same work and is no measure of ours",
+            );
+        }
+        if self.rules == Rules::Model {
+            line(
+                out,
+                "each commit of configuration is judged by the model, and one subscriber counts its nodes;",
+            );
+            line(out, "twelve do in `many oper change_subs`, and what all were given is checked");
+        }
         line(out, "`cached` rows may keep a decoded tree; all others may not");
         let syncs = match self.syncs_counted {
             true => "syncs of commits below 20 ms were counted with `strace`, without a clock",

@@ -57,6 +57,9 @@ fn every_row_gives_equal_hashes_on_every_system() {
             Status::Skipped(reason) => {
                 let expected = match (&*record.test, &*record.system) {
                     ("reclaim", _) => "no background work to finish",
+                    ("medium reads", "sqlite") => {
+                        "its keys are ordered by number, so a range has other items"
+                    }
                     (_, "memory") => "it lives in memory",
                     _ => "not persistent",
                 };
@@ -65,7 +68,7 @@ fn every_row_gives_equal_hashes_on_every_system() {
             other => panic!("{other:?}: {record:?}"),
         }
     }
-    assert_eq!(hashes.len(), 2 * ROWS.len());
+    assert_eq!(hashes.len(), 2 * ROWS.iter().filter(|row| !row.is_long).count());
     assert!(hashes.values().all(|hashes| hashes.len() == 1), "{hashes:?}");
     assert_eq!(report.exit_code(), 0);
 }

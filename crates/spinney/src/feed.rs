@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use spinney_core::backend::Revision;
 use spinney_core::diff::Diff;
 use spinney_core::history::{Logged, Note};
-use spinney_core::{Error, Path, Result};
+use spinney_core::{Error, ErrorKind, Path, Result};
 
+use crate::layers::{Following, Stack};
 use crate::store::Store;
 
 /// Commits that a feed reads ahead at once.
@@ -49,6 +50,27 @@ impl FromStr for Bookmark {
     }
 }
 
+/// What a feed is of.
+pub(crate) enum Source {
+    /// A store.
+    Store(Store),
+    /// The tree that layers of a store are read as.
+    Stack(Following),
+}
+
+impl Source {
+    pub fn of_stack(stack: &Stack) -> Result<Source> {
+        stack.following().map(Source::Stack)
+    }
+
+    fn store(&self) -> &Store {
+        match self {
+            Source::Store(store) => store,
+            Source::Stack(following) => following.store(),
+        }
+    }
+}
+
 /// What a feed tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -79,12 +101,13 @@ pub struct Gap {
     pub resume: Revision,
 }
 
-/// The commits of a store that concern a path, in order; made by [`Store::changes`].
+/// The commits of a store that concern a path, in order; made by [`Store::changes`], and for the tree that layers
+/// are read as by [`Stack::changes`].
 ///
 /// Ordered, unique, reliable and atomic: each commit comes whole, once, after the one before it, when
 /// it is durable. A feed in another process sees the same.
 pub struct Changes {
-    store: Store,
+    source: Source,
     prefix: Path,
     /// The last commit that was handed over, or read past.
     passed: Revision,
@@ -95,11 +118,11 @@ pub struct Changes {
 }
 
 impl Changes {
-    pub(crate) fn new(store: Store, prefix: &str, since: Revision) -> Result<Changes> {
+    pub(crate) fn new(source: Source, prefix: &str, since: Revision) -> Result<Changes> {
         let prefix = Path::parse(prefix)?;
-        let newest = store.read()?.revision()?;
+        let newest = source.store().read()?.revision()?;
         let mut changes = Changes {
-            store,
+            source,
             prefix,
             passed: since,
             read: since,
@@ -112,12 +135,12 @@ impl Changes {
         Ok(changes)
     }
 
-    pub(crate) fn resume(store: Store, prefix: &str, bookmark: &Bookmark) -> Result<Changes> {
-        let is_known = store.store_id() == bookmark.store;
+    pub(crate) fn resume(source: Source, prefix: &str, bookmark: &Bookmark) -> Result<Changes> {
+        let is_known = source.store().store_id() == bookmark.store;
         let since = if is_known { bookmark.revision } else { 0 };
-        let mut changes = Changes::new(store, prefix, since)?;
+        let mut changes = Changes::new(source, prefix, since)?;
         if !is_known {
-            let newest = changes.store.read()?.revision()?;
+            let newest = changes.source.store().read()?.revision()?;
             changes.miss(newest);
         }
         Ok(changes)
@@ -142,7 +165,7 @@ impl Changes {
             let left = deadline.map_or(Duration::MAX, |deadline| {
                 deadline.saturating_duration_since(Instant::now())
             });
-            let durable = self.store.wait_durable(self.read, left)?;
+            let durable = self.source.store().wait_durable(self.read, left)?;
             if durable <= self.read {
                 return Ok(None);
             }
@@ -152,32 +175,42 @@ impl Changes {
 
     /// From where to go on: behind what [`Changes::next`] has returned.
     pub fn bookmark(&self) -> Bookmark {
-        Bookmark { store: self.store.store_id(), revision: self.passed }
+        Bookmark { store: self.source.store().store_id(), revision: self.passed }
     }
 
     /// Reads commits up to a revision into the queue.
     fn read_on(&mut self, upto: Revision) -> Result<()> {
-        let (snapshot, before) = (self.store.read()?, self.read);
-        for logged in snapshot.log_from(self.read + 1)?.take(READ_MAX) {
+        let (snapshot, before) = (self.source.store().read()?, self.read);
+        let mut found = Vec::new();
+        for logged in snapshot.log_from(before + 1)?.take(READ_MAX) {
             let Logged { revision, entry } = logged?;
-            if revision > upto {
+            if revision > upto || revision != before + 1 + found.len() as u64 {
                 break;
             }
-            if revision != self.read + 1 {
-                self.miss(upto);
-                return Ok(());
-            }
-            let mut diff = entry.diff;
-            diff.retain_concerning(&self.prefix);
-            self.read = revision;
-            if !diff.is_empty() {
-                self.ready.push_back(Change { revision, note: entry.note, diff });
-            }
+            found.push(Change { revision, note: entry.note, diff: entry.diff });
         }
-        // Nothing was read at all: what follows is not kept, up to beyond where this looked.
-        if self.read == before {
+        let Some(last) = found.last().map(|last| last.revision) else {
+            // What follows is not kept, up to beyond where this looked.
             self.miss(upto);
+            return Ok(());
+        };
+        if let Source::Stack(following) = &self.source {
+            found = match following.commits(before, last) {
+                Ok(commits) => commits.collect::<Result<_>>()?,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    self.miss(upto);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
         }
+        for mut change in found {
+            change.diff.retain_concerning(&self.prefix);
+            if !change.diff.is_empty() {
+                self.ready.push_back(change);
+            }
+        }
+        self.read = last;
         Ok(())
     }
 

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use spinney_core::node::NodeKind;
+use spinney_core::read::Reached;
 use spinney_core::value::ValueBuilder;
 use spinney_core::{Error, Result, Value, Visitor, path};
 use spinney_query::Deadline;
 pub use spinney_query::{Access, Budget, Explained, Location, Matches, Node, Query, Step};
 
 use crate::Snapshot;
-use crate::layers::Reached;
 
 /// The most that one query may take; without a word there is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

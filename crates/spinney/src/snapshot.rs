@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex};
 use spinney_core::access::{Permissions, Right, Standing};
 use spinney_core::backend::{self, Revision};
 use spinney_core::check::{Report, check_snapshot};
-use spinney_core::difference::Side;
 use spinney_core::history::{History, Logged};
 use spinney_core::limits::KEY_LEN_MAX;
 use spinney_core::node::{Node as Encoded, NodeKind};
 use spinney_core::path;
-use spinney_core::read::{Children, Guarded, Node, Stored};
+use spinney_core::read::{Children, Guarded, Node, Reached, Stored};
 use spinney_core::record::Head;
 use spinney_core::value::ValueBuilder;
 use spinney_core::view::{Passed, Slot, View, Waypoint};
@@ -19,7 +18,7 @@ use spinney_core::{Container, Error, ErrorKind, Key, Path, Result, Scalar, Value
 
 use crate::access::Sight;
 use crate::forest::{self, NoState, Reading};
-use crate::layers::{self, Layers, Reached};
+use crate::layers::{self, Layers};
 
 /// One consistent state of a store; it stays as it is while others write.
 pub struct Snapshot {
@@ -262,8 +261,12 @@ impl Snapshot {
         self.resolve_whole(&[&self.origin.base_path, path].concat())
     }
 
-    /// The nodes of this state, from the store's root, whoever reads it: access rules do not bind a view.
+    /// The nodes of this state, from the store's root, whoever reads it: access rules do not bind a view. Of layers in
+    /// one store, those of that.
     pub fn view(&self) -> View<'_> {
+        if let Some(state) = self.layers().and_then(Layers::only_state) {
+            return state.view();
+        }
         View { snapshot: &*self.snapshot, key_len_max: self.origin.key_len_max }
     }
 
@@ -383,22 +386,6 @@ impl Snapshot {
         match this.resolve(path)? {
             None => Ok(false),
             Some(slot) => this.walk(path, &slot, visitor).map(|()| true),
-        }
-    }
-
-    /// The node at a path, to be compared with another one; `None` when there is none.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
-    pub fn side(&self, path: &str) -> Result<Option<Side<'_>>> {
-        match self.node(path)? {
-            Some(Reached::Stored(node)) => Ok(Some(Side::of(node))),
-            Some(Reached::Merged(_)) => Err(layers::refusal()),
-            Some(Reached::Guarded(_)) => Err(Error::unsupported(
-                "only what you may read with everything below it is compared; name something below it",
-            )
-            .at(path::Display(path))),
-            None => Ok(None),
         }
     }
 

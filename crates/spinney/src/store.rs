@@ -2,6 +2,7 @@
 
 mod writing;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
@@ -19,7 +20,7 @@ use crate::access::{Principal, Right, Seat, Sight};
 #[cfg(feature = "json")]
 use crate::backends::json::Take;
 use crate::datastores::Timer;
-use crate::feed::{Bookmark, Changes};
+use crate::feed::{Bookmark, Changes, Source};
 use crate::forest::{Apart, Forest, Reading, Trees};
 use crate::janitor::Janitor;
 use crate::locks::{self, Locks, Passes};
@@ -582,7 +583,7 @@ impl Store {
     /// # Errors
     /// `InvalidInput` for a malformed path; those of the backend.
     pub fn changes(&self, path: &str, since: Revision) -> Result<Changes> {
-        Changes::new(self.holding(path)?, path, since)
+        Changes::new(Source::Store(self.holding(path)?), path, since)
     }
 
     /// As [`Store::changes`], from where another feed was; one of another store begins with a gap.
@@ -590,7 +591,7 @@ impl Store {
     /// # Errors
     /// As [`Store::changes`].
     pub fn changes_from(&self, path: &str, bookmark: &Bookmark) -> Result<Changes> {
-        Changes::resume(self.holding(path)?, path, bookmark)
+        Changes::resume(Source::Store(self.holding(path)?), path, bookmark)
     }
 
     /// Names the sequence of commits that revisions number: another one where the store's history does
@@ -704,6 +705,23 @@ impl Store {
             return Err(crate::forest::refusal());
         }
         self.shared.validate(self.seat(), edit)
+    }
+
+    /// The newest state, several times.
+    ///
+    /// # Errors
+    /// `Busy` when others commit faster than it is taken; as [`Store::read`].
+    pub(crate) fn same_states<const N: usize>(&self) -> Result<[Box<dyn backend::Snapshot>; N]> {
+        try_again(|_| {
+            let mut states = Vec::with_capacity(N);
+            let mut revisions = HashSet::new();
+            for _ in 0..N {
+                let state = self.shared.backend.snapshot()?;
+                revisions.insert(state.revision()?);
+                states.push(state);
+            }
+            Ok((revisions.len() == 1).then(|| states.try_into().ok()).flatten())
+        })
     }
 
     /// A handle that does not keep the store open.

@@ -7,13 +7,15 @@ use std::rc::Rc;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use spinney::difference::{Change, Entries, Found, Metadata, PatchWriter, Side, differences};
+use spinney::datastores::Datastore;
+use spinney::difference::{Change, Found, Metadata, PatchWriter, differences};
 use spinney::formats::{Fidelity, JsonWriter, Layout, ReadOptions};
+use spinney::read::{Entries, Node as _, Reached};
 use spinney::undo::Between;
 use spinney::{Error, Existing, Path, Result, Snapshot, Visitor};
 
 use super::import::Format;
-use crate::global::Global;
+use crate::global::{Global, to_read};
 use crate::input::Input;
 use crate::message::one_line;
 use crate::output::{at, cannot_write, no_node, stdout};
@@ -36,7 +38,8 @@ type Changes<'c> = dyn FnMut(&mut Found<'_>) -> Result<()> + 'c;
 #[command(after_help = "\
 An operand that starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is
 stdin, all else a file (`@/tmp/x.json` is one with an absolute path). A revision alone is compared with the
-newest state; two cost what was committed between them, however large the store is. Numbers are compared by their text: 1 is not 1.0.
+newest state; two cost what was committed between them, however large the store is. Two datastores are
+compared as they are read, at a path that both have. Numbers are compared by their text: 1 is not 1.0.
 
 A line says what becomes of a path below the operands: `+` added, `-` removed, `~` changed. Positions
 in lists are those at the time when the lines above it are done.
@@ -44,18 +47,28 @@ in lists are those at the time when the lines above it are done.
 The exit code is 0 when there is no difference and 1 when there is one.
 
 Examples:
-  spinney diff /running /candidate
+  spinney diff /a /b
+  spinney diff -d running -d candidate
+  spinney diff -d startup -d running /interfaces
   spinney diff old.json new.json
   spinney diff 17 18
   spinney diff /running new.json --patch | spinney patch /running -")]
 pub struct Diff {
-    /// What was before
-    #[arg(value_name = "PATH|FILE|REVISION|-")]
-    old: String,
+    /// What was before; with two datastores, the path in both
+    #[arg(value_name = "PATH|FILE|REVISION|-", required_unless_present = "datastore")]
+    old: Option<String>,
 
     /// What is now; the newest state, when a revision was before
     #[arg(value_name = "PATH|FILE|REVISION|-")]
     new: Option<String>,
+
+    /// Paths are those of this stack, read as one
+    #[arg(long, value_name = "NAME", conflicts_with = "datastore")]
+    stack: Option<String>,
+
+    /// Paths are those of this datastore; named twice, the first is compared with the second
+    #[arg(long, short, value_name = "NAME", action = clap::ArgAction::Append)]
+    datastore: Vec<Datastore>,
 
     /// Print a JSON Patch (RFC 6902) that makes the new of the old
     #[arg(long)]
@@ -76,30 +89,38 @@ pub struct Diff {
 
 impl Diff {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
-        let old = Operand::of(&self.old);
-        if let (Operand::Revision(from), None) = (&old, &self.new) {
-            return self.print_between(global, *from, None);
+        let (old, new) = self.operands()?;
+        let is_revision = |operand: &Operand| matches!(operand, Operand::Revision(_));
+        if self.tree(0) != Tree::Store
+            && [Some(&old), new.as_ref()].into_iter().flatten().any(is_revision)
+        {
+            return Err(Error::invalid_input(
+                "diff: a revision is one of the store, not of a stack or datastore; leave that out",
+            ));
         }
-        let new = self.new.as_deref().ok_or_else(|| {
-            Error::invalid_input(
-                "diff: with what is it to be compared? Only a revision stands alone",
-            )
-        })?;
-        let new = Operand::of(new);
+        let Some(new) = new else {
+            let Operand::Revision(from) = old else {
+                return Err(Error::invalid_input(
+                    "diff: with what is it to be compared? Only a revision stands alone",
+                ));
+            };
+            return self.print_between(global, from, None);
+        };
         if let (Operand::Revision(from), Operand::Revision(to)) = (&old, &new) {
             return self.print_between(global, *from, Some(*to));
         }
         if let (Operand::Input(Input::Stdin), Operand::Input(Input::Stdin)) = (&old, &new) {
             return Err(Error::invalid_input("diff: stdin can be read only once; name a file"));
         }
-        // Two paths are those of one state.
-        let mut store = None;
-        let mut load = |operand: Operand| match operand {
+        // Two paths of one tree are those of one state.
+        let mut states: Vec<(Tree<'_>, Rc<Snapshot>)> = Vec::new();
+        let mut load = |operand: Operand, tree| match operand {
             Operand::Path(path) => {
-                let snapshot = match &store {
-                    Some(snapshot) => Rc::clone(snapshot),
-                    None => Rc::clone(store.insert(Rc::new(global.read()?))),
+                let snapshot = match states.iter().find(|known| known.0 == tree) {
+                    Some((_, snapshot)) => Rc::clone(snapshot),
+                    None => Rc::new(tree.read(global)?),
                 };
+                states.push((tree, Rc::clone(&snapshot)));
                 Ok(Loaded { snapshot, path })
             }
             Operand::Revision(revision) => {
@@ -108,9 +129,35 @@ impl Diff {
             }
             Operand::Input(input) => load_input(&input, self.tagged),
         };
-        let (old, new) = (load(old)?, load(new)?);
-        let (old, new) = (old.side()?, new.side()?);
+        let (old, new) = (load(old, self.tree(0))?, load(new, self.tree(1))?);
+        let (old, new) = (old.node()?, new.node()?);
         self.print(&mut |found| differences(&old, &new, found))
+    }
+
+    /// What is compared; a revision may stand alone.
+    fn operands(&self) -> Result<(Operand, Option<Operand>)> {
+        match (&*self.datastore, &self.old, &self.new) {
+            ([_, _], path, None) => {
+                let path = path.as_deref().unwrap_or_default();
+                match (Operand::of(path), Operand::of(path)) {
+                    (old @ Operand::Path(_), new) => Ok((old, Some(new))),
+                    _ => Err(Error::invalid_input("diff: two datastores are compared at a path")),
+                }
+            }
+            ([] | [_], Some(old), new) => Ok((Operand::of(old), new.as_deref().map(Operand::of))),
+            _ => Err(Error::invalid_input(
+                "diff: write two datastores and perhaps a path, or one and two paths",
+            )),
+        }
+    }
+
+    /// The tree that the paths of an operand are in.
+    fn tree(&self, operand: usize) -> Tree<'_> {
+        match (&*self.datastore, &self.stack) {
+            ([], None) => Tree::Store,
+            ([], Some(stack)) => Tree::Stack(stack),
+            (datastores, _) => Tree::Datastore(datastores[operand.min(datastores.len() - 1)]),
+        }
     }
 
     /// What commits have changed together.
@@ -196,6 +243,24 @@ impl Diff {
     }
 }
 
+/// What paths are paths in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tree<'d> {
+    Store,
+    Stack(&'d str),
+    Datastore(Datastore),
+}
+
+impl Tree<'_> {
+    fn read(self, global: &Global) -> Result<Snapshot> {
+        match self {
+            Tree::Store => global.read(),
+            Tree::Stack(name) => global.open_to_read()?.stack_with(name, |_| to_read())?.read(),
+            Tree::Datastore(datastore) => global.open_to_read()?.datastores()?.read(datastore),
+        }
+    }
+}
+
 /// One of the two trees, as an argument names it.
 enum Operand {
     Path(String),
@@ -249,15 +314,15 @@ fn load_input(input: &Input, tagged: bool) -> Result<Loaded> {
 }
 
 impl Loaded {
-    fn side(&self) -> Result<Side<'_>> {
-        let side = self.snapshot.side(&self.path).map_err(|error| at("diff", &self.path, error))?;
-        side.ok_or_else(|| no_node("diff", &self.path))
+    fn node(&self) -> Result<Reached<'_>> {
+        let node = self.snapshot.node(&self.path).map_err(|error| at("diff", &self.path, error))?;
+        node.ok_or_else(|| no_node("diff", &self.path))
     }
 }
 
 /// A value in a few characters.
-fn short(side: &Side<'_>) -> Result<String> {
-    beginning(|visitor| side.visit(visitor))
+fn short(node: &Reached<'_>) -> Result<String> {
+    beginning(|visitor| node.visit(visitor))
 }
 
 fn annotation(entries: &Entries) -> Result<String> {

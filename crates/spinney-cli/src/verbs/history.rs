@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use spinney::diff::{Diff, Op, What};
 use spinney::expand::Contained;
 use spinney::feed::{Bookmark, Change, Changes, Event};
-use spinney::history::Note;
+use spinney::history::{Entry, Logged, Note};
 use spinney::value::ValueBuilder;
 use spinney::{Result, Store, Value};
 
 use crate::global::{Global, Write};
 use crate::message::one_line;
 use crate::output::{cannot_write, stdout};
+use crate::place::Tree;
 
 /// Paths that a line of the log shows.
 const SHOWN_PATHS_MAX: usize = 3;
@@ -28,11 +29,15 @@ The newest commit comes first: its revision, when and by whom it was made, what 
 Examples:
   spinney log
   spinney log /people/42 -n 5
+  spinney log -d operational /interfaces
   spinney diff 17 18")]
 pub struct Log {
     /// Only commits that concern this path
     #[arg(default_value = "", hide_default_value = true)]
     path: String,
+
+    #[command(flatten)]
+    tree: Tree,
 
     /// Print at most so many commits
     #[arg(long, short = 'n', value_name = "N")]
@@ -46,28 +51,35 @@ pub struct Log {
 impl Log {
     pub fn run(self, global: &Global) -> Result<()> {
         spinney::path::check(&self.path).map_err(|error| error.at("log"))?;
-        let snapshot = global.open_to_read()?.holding(&self.path)?.read()?;
+        let store = global.open_to_read()?;
         let mut out = stdout();
         let mut left = self.limit.unwrap_or(usize::MAX);
-        for logged in snapshot.log()? {
-            let mut logged = logged?;
-            logged.entry.diff.retain_concerning(&self.path);
-            if logged.entry.diff.is_empty() {
-                continue;
-            }
+        let mut print = |change: Change| -> Result<bool> {
             if left == 0 {
-                break;
+                return Ok(false);
             }
             left -= 1;
-            let change = Change {
-                revision: logged.revision,
-                note: logged.entry.note,
-                diff: logged.entry.diff,
-            };
             let line = if self.json { json(&change, None) } else { line(&change) };
             writeln!(out, "{line}").map_err(cannot_write)?;
+            Ok(true)
+        };
+        match self.tree.followed(&store).map_err(|error| error.at("log"))? {
+            Some(stack) => stack.log(&self.path, &mut print)?,
+            None => self.each(&store, &mut print)?,
         }
         out.flush().map_err(cannot_write)
+    }
+
+    /// Hands over the commits of the store, the newest first, until `found` answers false.
+    fn each(&self, store: &Store, found: &mut dyn FnMut(Change) -> Result<bool>) -> Result<()> {
+        for logged in store.holding(&self.path)?.read()?.log()? {
+            let Logged { revision, entry: Entry { note, mut diff } } = logged?;
+            diff.retain_concerning(&self.path);
+            if !diff.is_empty() && !found(Change { revision, note, diff })? {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -81,12 +93,16 @@ the log does not have them any more, a line says from which revision to start an
 
 Examples:
   spinney watch /people
+  spinney watch -d operational /interfaces
   spinney watch --since 17 --json
   spinney watch --since 0f8c4ae1b2d94d3c8a6e57f1029bd4e7:17 --json --count 1")]
 pub struct Watch {
     /// Only commits that concern this path
     #[arg(default_value = "", hide_default_value = true)]
     path: String,
+
+    #[command(flatten)]
+    tree: Tree,
 
     /// Begin behind this revision or bookmark; without it, behind the newest
     #[arg(long, value_name = "REVISION|BOOKMARK")]
@@ -133,17 +149,26 @@ impl Watch {
     }
 
     fn begin(&self, store: &Store) -> Result<Changes> {
-        match &self.since {
-            None => {
-                let newest = store.holding(&self.path)?.read()?.revision()?;
-                store.changes(&self.path, newest)
-            }
+        let since = match &self.since {
+            None => Since::Revision(store.holding(&self.path)?.read()?.revision()?),
             Some(since) => match since.parse() {
-                Ok(revision) => store.changes(&self.path, revision),
-                Err(_) => store.changes_from(&self.path, &since.parse()?),
+                Ok(revision) => Since::Revision(revision),
+                Err(_) => Since::Bookmark(since.parse()?),
             },
+        };
+        match (self.tree.followed(store)?, since) {
+            (None, Since::Revision(revision)) => store.changes(&self.path, revision),
+            (None, Since::Bookmark(bookmark)) => store.changes_from(&self.path, &bookmark),
+            (Some(stack), Since::Revision(revision)) => stack.changes(&self.path, revision),
+            (Some(stack), Since::Bookmark(bookmark)) => stack.changes_from(&self.path, &bookmark),
         }
     }
+}
+
+/// Where a feed begins.
+enum Since {
+    Revision(u64),
+    Bookmark(Bookmark),
 }
 
 /// `spinney revert`.

@@ -3,6 +3,7 @@
 
 use spinney::{ErrorKind, Result};
 
+pub mod certificate;
 pub mod contract;
 pub mod flaky;
 pub mod mongodb;

@@ -2,10 +2,12 @@
 //!
 //! MongoDB itself is not packaged by Debian, so it is FerretDB with SQLite behind it, unless
 //! `SPINNEY_TEST_MONGODB_URL` names a server. FerretDB has no transactions over several documents and
-//! looks at whole collections for a range: it proves what is right and says nothing of speed.
+//! looks at whole collections for a range: it proves what is right and says nothing of speed. What it
+//! lacks, SecantusDB has: it is the one member of a replica set, with change streams, TLS and users, on
+//! MongoDB's own storage engine.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,8 +22,11 @@ use crate::folder;
 /// The variable that names a server, without a database and options.
 pub const URL: &str = "SPINNEY_TEST_MONGODB_URL";
 
-/// The program, from this crate's folder on; `scripts/prepare-ferretdb` builds it.
-const PROGRAM: &str = "../../target/ferretdb/ferretdb";
+/// FerretDB, from this crate's folder on; `scripts/prepare-ferretdb` builds it.
+const FERRETDB: &str = "../../target/ferretdb/ferretdb";
+
+/// The packages of SecantusDB, from this crate's folder on; `scripts/prepare-secantusdb` installs them.
+const SECANTUSDB: &str = "../../target/secantusdb/packages";
 
 /// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,10 +43,19 @@ pub struct MongoServer {
 }
 
 struct Own {
+    program: Program,
     folder: TempDir,
     port: u16,
     has_users: bool,
+    /// Settings as on the command line.
+    settings: Vec<String>,
     process: Option<Child>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Program {
+    FerretDb,
+    SecantusDb,
 }
 
 impl MongoServer {
@@ -58,7 +72,7 @@ impl MongoServer {
 
     /// Whether the server can look up a range without reading everything.
     pub fn has_indexes(&self) -> bool {
-        self.own.is_none()
+        self.own.as_ref().is_none_or(|own| own.program != Program::FerretDb)
     }
 
     /// A server that the test may kill.
@@ -66,7 +80,7 @@ impl MongoServer {
     /// # Panics
     /// As [`MongoServer::start`].
     pub fn start_own() -> Option<MongoServer> {
-        MongoServer::start_ferretdb(false)
+        MongoServer::start_program(Program::FerretDb, false, &[])
     }
 
     /// A server that asks for [`USER`], and lets nobody in: its last answer to who knows the password is
@@ -75,18 +89,58 @@ impl MongoServer {
     /// # Panics
     /// As [`MongoServer::start`].
     pub fn start_with_users() -> Option<MongoServer> {
-        MongoServer::start_ferretdb(true)
+        MongoServer::start_program(Program::FerretDb, true, &[])
     }
 
-    fn start_ferretdb(has_users: bool) -> Option<MongoServer> {
-        if !program().exists() {
-            println!("skipped: FerretDB is missing; `scripts/prepare-ferretdb` builds it");
+    /// A server that finds ranges by an index: the one that the environment names, or a member of a
+    /// replica set.
+    ///
+    /// # Panics
+    /// As [`MongoServer::start`].
+    pub fn start_indexed() -> Option<MongoServer> {
+        match std::env::var(URL) {
+            Ok(_) => MongoServer::start(),
+            Err(_) => MongoServer::start_member(&[]),
+        }
+    }
+
+    /// The primary of a replica set, with settings as on its command line, which syncs each write.
+    ///
+    /// # Panics
+    /// As [`MongoServer::start`].
+    pub fn start_member(settings: &[&str]) -> Option<MongoServer> {
+        MongoServer::start_program(Program::SecantusDb, false, settings)
+    }
+
+    /// As [`MongoServer::start_member`], for [`USER`] alone.
+    ///
+    /// # Panics
+    /// As [`MongoServer::start`].
+    pub fn start_member_with_users() -> Option<MongoServer> {
+        let mut server = MongoServer::start_member(&[])?;
+        let (name, password) = USER;
+        let user = doc! { "createUser": name, "pwd": password, "roles": ["root"] };
+        server.on("admin", async |admin| admin.run_command(user).await).expect("a user");
+        server.kill();
+        server.base = server.base.replace("mongodb://", &format!("mongodb://{name}:{password}@"));
+        let own = server.own.as_mut().expect("it is one of its own");
+        own.has_users = true;
+        own.settings.push("--auth".into());
+        server.resume();
+        Some(server)
+    }
+
+    fn start_program(program: Program, has_users: bool, settings: &[&str]) -> Option<MongoServer> {
+        if let Some(missing) = program.missing() {
+            println!("skipped: {missing}");
             return None;
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
-        let own = Own { folder: folder::temporary(), port, has_users, process: None };
+        let folder = folder::temporary();
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let own = Own { program, folder, port, has_users, settings, process: None };
         let user = if has_users { format!("{}:{}@", USER.0, USER.1) } else { String::new() };
         let mut server = MongoServer::at(format!("mongodb://{user}127.0.0.1:{port}"), Some(own));
         server.resume();
@@ -105,37 +159,21 @@ impl MongoServer {
     /// When it does not answer in time.
     pub fn resume(&mut self) {
         let own = self.own.as_mut().expect("a server of its own");
-        let mut command = Command::new(program());
-        // A server must not outlive a test that was killed.
-        if let Ok(found) = Command::new("setpriv").arg("--version").output()
-            && found.status.success()
-        {
-            command = Command::new("setpriv");
-            command.args(["--pdeathsig", "KILL"]).arg(program());
-        }
-        let folder = own.folder.path().display();
-        command.args(["--handler=sqlite", "--telemetry=disable", "--debug-addr=-"]);
-        command.arg(format!("--sqlite-url=file:{folder}/"));
-        command.arg(format!("--state-dir={folder}"));
-        command.arg(format!("--listen-addr=127.0.0.1:{}", own.port));
-        command.args(["--log-level=ERROR"]);
-        if own.has_users {
-            command.args(["--test-enable-new-auth", "--setup-database=admin"]);
-            command.arg(format!("--setup-username={}", USER.0));
-            command.arg(format!("--setup-password={}", USER.1));
-        }
+        let mut command = own.command();
         let log = std::fs::File::create(own.folder.path().join("log")).expect("a log");
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
-        own.process = Some(command.spawn().expect("FerretDB starts"));
+        own.process = Some(command.spawn().expect("the server starts"));
         let log = own.folder.path().join("log");
         let (port, has_users, since) = (own.port, own.has_users, Instant::now());
-        let answers = || match has_users {
+        let is_closed =
+            has_users || own.settings.iter().any(|setting| setting.starts_with("--tls"));
+        let answers = || match is_closed {
             true => TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok(),
             false => self.try_run(doc! { "ping": 1 }).is_ok(),
         };
         while !answers() {
             let log = || std::fs::read_to_string(&log);
-            assert!(since.elapsed() < PATIENCE, "FerretDB does not answer: {:?}", log());
+            assert!(since.elapsed() < PATIENCE, "the server does not answer: {:?}", log());
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -178,6 +216,19 @@ impl MongoServer {
             Some(own) if own.has_users => "authSource=admin&authMechanism=SCRAM-SHA-256&",
             _ => "",
         }
+    }
+
+    /// How many queries the server has answered since it started.
+    ///
+    /// # Panics
+    /// When it does not tell.
+    pub fn queries(&self) -> i64 {
+        let status = self.try_run(doc! { "serverStatus": 1 }).expect("a status");
+        let counts = status.get_document("opcounters").expect("counts");
+        counts
+            .get_i64("query")
+            .or_else(|_| counts.get_i32("query").map(i64::from))
+            .expect("a count")
     }
 
     /// All documents of a collection, by their `_id`s.
@@ -238,10 +289,18 @@ impl MongoServer {
         &self,
         request: impl AsyncFnOnce(Database) -> mongodb::error::Result<T>,
     ) -> mongodb::error::Result<T> {
+        self.on(&self.database, request)
+    }
+
+    fn on<T>(
+        &self,
+        database: &str,
+        request: impl AsyncFnOnce(Database) -> mongodb::error::Result<T>,
+    ) -> mongodb::error::Result<T> {
         let url = format!("{}/?{}serverSelectionTimeoutMS=2000", self.base, self.options());
         self.runtime.block_on(async {
             let client = Client::with_uri_str(url).await?;
-            let answer = request(client.database(&self.database)).await;
+            let answer = request(client.database(database)).await;
             client.shutdown().await;
             answer
         })
@@ -258,6 +317,66 @@ impl Drop for MongoServer {
     }
 }
 
-fn program() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAM)
+impl Program {
+    /// What there is to say when it is missing.
+    fn missing(self) -> Option<&'static str> {
+        let (path, text) = match self {
+            Program::FerretDb => {
+                (FERRETDB, "FerretDB is missing; `scripts/prepare-ferretdb` builds it")
+            }
+            Program::SecantusDb => {
+                (SECANTUSDB, "SecantusDB is missing; `scripts/prepare-secantusdb` installs it")
+            }
+        };
+        (!from_this_crate(path).exists()).then_some(text)
+    }
+}
+
+impl Own {
+    /// What starts the server.
+    fn command(&self) -> Command {
+        let (folder, port) = (self.folder.path().display(), self.port);
+        let mut arguments: Vec<String> = Vec::new();
+        match self.program {
+            Program::FerretDb => {
+                arguments.push(from_this_crate(FERRETDB).display().to_string());
+                let fixed = [
+                    "--handler=sqlite",
+                    "--telemetry=disable",
+                    "--debug-addr=-",
+                    "--log-level=ERROR",
+                ];
+                arguments.extend(fixed.map(str::to_owned));
+                arguments.push(format!("--sqlite-url=file:{folder}/"));
+                arguments.push(format!("--state-dir={folder}"));
+                arguments.push(format!("--listen-addr=127.0.0.1:{port}"));
+                if self.has_users {
+                    let fixed = ["--test-enable-new-auth", "--setup-database=admin"];
+                    arguments.extend(fixed.map(str::to_owned));
+                    arguments.push(format!("--setup-username={}", USER.0));
+                    arguments.push(format!("--setup-password={}", USER.1));
+                }
+            }
+            Program::SecantusDb => {
+                let main = "from secantus.cli import main; main()";
+                arguments.extend(["python3", "-c", main, "--sync-on-commit"].map(str::to_owned));
+                arguments.extend(["--log-level".into(), "WARNING".into()]);
+                arguments.extend(["--port".into(), port.to_string()]);
+                arguments.extend(["--storage-path".into(), format!("{folder}/data")]);
+            }
+        }
+        // A server must not outlive a test that was killed.
+        let found = Command::new("setpriv").arg("--version").output();
+        if found.is_ok_and(|found| found.status.success()) {
+            arguments.splice(0..0, ["setpriv", "--pdeathsig", "KILL"].map(str::to_owned));
+        }
+        let mut command = Command::new(&arguments[0]);
+        command.args(&arguments[1..]).args(&self.settings);
+        command.env("PYTHONPATH", from_this_crate(SECANTUSDB)).env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    }
+}
+
+fn from_this_crate(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }

@@ -1,4 +1,4 @@
-//! A `redis-server` of a test.
+//! A `redis-server` of a test, or another server that takes its place.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -10,6 +10,12 @@ use redis::{Client, FromRedisValue};
 use tempfile::TempDir;
 
 use crate::folder;
+
+/// The program that is started, unless [`PROGRAM_VARIABLE`] names another.
+const PROGRAM: &str = "redis-server";
+
+/// Names the program that is started, as Valkey's.
+const PROGRAM_VARIABLE: &str = "SPINNEY_TEST_REDIS_SERVER";
 
 /// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,14 +30,21 @@ pub struct RedisServer {
 
 impl RedisServer {
     /// Starts a server with settings as on its command line; without any it keeps nothing on disk.
-    /// `None`, with a line that says so, where there is none to start.
+    /// `None`, with a line that says so, where there is none to start, or none that was built with TLS
+    /// where the settings ask for it.
     ///
     /// # Panics
     /// When a server that is there does not start.
     pub fn start(settings: &[&str]) -> Option<RedisServer> {
-        let program = Command::new("redis-server").arg("--version").output();
-        if program.is_err() {
-            println!("skipped: redis-server is missing; `scripts/prepare` installs it on Debian");
+        let program = program();
+        let asks_for_tls = settings.contains(&"--tls-port");
+        let found = Command::new(&program).arg("--version").output();
+        if found.is_err() {
+            println!("skipped: {program} is missing; `scripts/prepare` installs it on Debian");
+            return None;
+        }
+        if asks_for_tls && !has_tls(&program) {
+            println!("skipped: {program} was built without TLS");
             return None;
         }
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
@@ -51,24 +64,25 @@ impl RedisServer {
     /// # Panics
     /// When it does not answer in time.
     pub fn resume(&mut self) {
-        let mut command = Command::new("redis-server");
+        let program = program();
+        let mut command = Command::new(&program);
         // A server must not outlive a test that was killed.
         if let Ok(found) = Command::new("setpriv").arg("--version").output()
             && found.status.success()
         {
             command = Command::new("setpriv");
-            command.args(["--pdeathsig", "KILL", "redis-server"]);
+            command.args(["--pdeathsig", "KILL", &program]);
         }
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
         command.args(["--unixsocket", &self.socket(), "--daemonize", "no"]);
         command.arg("--dir").arg(self.folder.path()).args(&self.settings);
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log");
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
-        self.process = Some(command.spawn().expect("redis-server starts"));
+        self.process = Some(command.spawn().expect("the server starts"));
         let since = Instant::now();
         while self.try_ask::<String>(&["PING"]).is_err_and(|error| error.code() != Some("NOAUTH")) {
             let log = || std::fs::read_to_string(self.folder.path().join("log"));
-            assert!(since.elapsed() < PATIENCE, "redis-server does not answer: {:?}", log());
+            assert!(since.elapsed() < PATIENCE, "{program} does not answer: {:?}", log());
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -151,6 +165,16 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn program() -> String {
+    std::env::var(PROGRAM_VARIABLE).unwrap_or_else(|_| PROGRAM.to_owned())
+}
+
+/// Whether a server knows TLS: one that does complains of the certificate that it lacks.
+fn has_tls(program: &str) -> bool {
+    let refused = Command::new(program).args(["--port", "0", "--tls-port", "1"]).output();
+    refused.is_ok_and(|refused| String::from_utf8_lossy(&refused.stdout).contains("tls-cert-file"))
 }
 
 /// A port that nobody listens on at the moment.

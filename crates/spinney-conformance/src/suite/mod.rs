@@ -11,6 +11,7 @@ pub mod bulk;
 mod commits;
 mod containers;
 mod datastores;
+mod following;
 mod history;
 mod imports;
 mod layers;
@@ -76,6 +77,7 @@ pub fn tree_groups(factory: Factory<'_>, is_chosen: impl Fn(&str) -> bool) {
         ("imports", imports::CASES),
         ("subscribers", subscribers::CASES),
         ("layers", layers::CASES),
+        ("following", following::CASES),
         ("datastores", datastores::CASES),
         ("locks", locks::CASES),
         ("access", access::CASES),

@@ -220,7 +220,7 @@ fn stored_differences(s: &Subject) {
     s.write(|tx| tx.remove("/b/7"));
     s.write(|tx| tx.set("/b/2000", &"changed".into()));
     let snapshot = s.store.read().expect("a snapshot");
-    let side = |path| snapshot.side(path).expect("reads").expect("it is there");
+    let side = |path| snapshot.node(path).expect("reads").expect("it is there");
     let mut operations = Vec::new();
     let mut collect = |_, operation| {
         operations.push(operation);
@@ -241,7 +241,7 @@ fn stored_differences(s: &Subject) {
         Ok(())
     };
     let now = s.store.read().expect("a snapshot");
-    let side = |path| now.side(path).expect("reads").expect("it is there");
+    let side = |path| now.node(path).expect("reads").expect("it is there");
     differences(&side("/a"), &side("/b"), count).expect("reads");
     assert_eq!(found, 0);
 }

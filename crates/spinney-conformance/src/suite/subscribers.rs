@@ -16,6 +16,7 @@ pub(super) const CASES: &[Case] = &[
     ("subscribers are asked about their path", asked_about_their_path),
     ("subscribers see the state before and after", states),
     ("subscribers are asked in the order of their priority", order),
+    ("subscribers of one priority are asked at the same time", equals),
     ("a subscriber that refuses", veto),
     ("a subscriber that amends", amend),
     ("amendments of several subscribers", amend_together),
@@ -157,12 +158,46 @@ fn order(s: &Subject) {
     let _second = subscribe("second of equals", "", 2);
     let high = subscribe("high", "/a", 9);
     s.write(|tx| tx.set("/a/x", &1.into()));
+    // Equals are asked at the same time.
+    let sorted = || {
+        let mut asked = std::mem::take(&mut *asked.lock().expect("a lock"));
+        let equals = asked.len() - 3..asked.len() - 1;
+        asked[equals].sort_unstable();
+        asked
+    };
     let all = ["high", "first of equals", "second of equals", "low"];
-    assert_eq!(*asked.lock().expect("a lock"), all);
+    assert_eq!(sorted(), all);
     drop(high);
-    asked.lock().expect("a lock").clear();
     s.write(|tx| tx.set("/a/x", &2.into()));
-    assert_eq!(*asked.lock().expect("a lock"), all[1..]);
+    assert_eq!(sorted(), all[1..]);
+}
+
+fn equals(s: &Subject) {
+    // Each waits until the other one is asked, too.
+    let both = Arc::new(std::sync::Barrier::new(2));
+    let subscribe = |name: &'static str, answer: Answer| {
+        let both = Arc::clone(&both);
+        let wait = move |proposal: &Proposal| {
+            both.wait();
+            match proposal.after.get("/a").expect("reads") == Some(1.into()) {
+                true => Answer::Pass,
+                false => answer.clone(),
+            }
+        };
+        witness(s, "", named(name), wait)
+    };
+    let (_one, one) = subscribe("one", Answer::Veto("because of one".to_owned()));
+    let (_two, two) = subscribe("two", Answer::Veto("because of two".to_owned()));
+    s.set("/a", "1");
+    for sees in [&one, &two] {
+        assert_eq!(next(sees), Seen::Asked(1));
+        assert_committed(sees, 1, 1);
+    }
+    s.refused(Denied, "the subscriber `one`", |tx| tx.set("/a", &2.into()));
+    for sees in [&one, &two] {
+        assert_eq!(next(sees), Seen::Asked(2));
+        assert_given_up(sees, 2, "because of one");
+    }
 }
 
 fn veto(s: &Subject) {

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::key::Key;
 use crate::visit::{Container, Scalar, Visitor};
 
-use super::Side;
+use crate::read::{Node, Reached};
 
 /// What happens to an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Steps {
 
 impl Steps {
     /// Aligns two lists: few elements come and go, by Myers with the bounds of git.
-    pub fn align(old: &[Side<'_>], new: &[Side<'_>]) -> Result<Steps> {
+    pub fn align(old: &[Reached<'_>], new: &[Reached<'_>]) -> Result<Steps> {
         // One element to one needs no look.
         let ops = match (old.len(), new.len()) {
             (0 | 1, 0 | 1) => vec![DiffOp::Replace {
@@ -44,7 +44,7 @@ impl Steps {
                 new_len: new.len(),
             }],
             _ => {
-                let fingerprints = |sides: &[Side<'_>]| -> Result<Vec<u64>> {
+                let fingerprints = |sides: &[Reached<'_>]| -> Result<Vec<u64>> {
                     sides.iter().map(fingerprint).collect()
                 };
                 capture_diff_slices(Algorithm::Myers, &fingerprints(old)?, &fingerprints(new)?)
@@ -84,7 +84,7 @@ fn step(op: &DiffOp, index: usize) -> Option<Step> {
 }
 
 /// A number that is the same for identical values.
-fn fingerprint(side: &Side<'_>) -> Result<u64> {
+fn fingerprint(side: &Reached<'_>) -> Result<u64> {
     let mut fingerprint = Fingerprint { hasher: XxHash3_64::default(), number: Vec::new() };
     side.visit(&mut fingerprint)?;
     Ok(fingerprint.hasher.finish())
@@ -157,8 +157,8 @@ mod tests {
             numbers.iter().map(|&number| Value::from(number)).collect()
         };
         let (old, new) = (values(old), values(new));
-        let sides = |values: &'static [Value]| -> Vec<Side<'static>> {
-            values.iter().map(Side::Value).collect()
+        let sides = |values: &'static [Value]| -> Vec<Reached<'static>> {
+            values.iter().map(Reached::Value).collect()
         };
         Steps::align(&sides(old.leak()), &sides(new.leak())).expect("values read").collect()
     }

@@ -1,46 +1,42 @@
-//! What leads from one tree to another: two values, two nodes of stores, or one of each.
+//! What leads from one tree to another, wherever they are: in memory, in pages, of several layers.
 //!
 //! Maps are merged member by member, lists are aligned by their elements. Changes come in an order in
 //! which they apply: the position of an element refers to the state that all changes before it have
 //! made. Who prints or applies them is not known here, and nothing recurses.
 
 mod align;
-mod side;
+mod layers;
 mod writer;
 
 use std::cmp::Ordering;
 
 use crate::diff::{Diff, Op, What};
 use crate::error::{Error, Result};
-use crate::key::{Key, not_a_key};
-use crate::node;
+use crate::key::{EncodedKey, Key, not_a_key};
+use crate::node::{self, NodeKind};
 use crate::patch::{Patch, PatchReader};
 use crate::path::Path;
+use crate::read::{Children, Entries, Node, Reached, ReachedChildren, Stored};
 use crate::value::Value;
 use crate::view::{Slot, View};
-use crate::visit::Container;
 
 use align::{Step, Steps};
-use side::Members;
 
-pub use side::Side;
+pub use layers::StackState;
 pub use writer::{Metadata, PatchWriter};
 
 /// What happens at one path.
 #[derive(Clone, Debug)]
 pub enum Change<'a> {
     /// A member is set, or an element inserted.
-    Added(Side<'a>),
+    Added(Reached<'a>),
     /// A member or an element is taken out.
-    Removed(Side<'a>),
+    Removed(Reached<'a>),
     /// A node takes the place of another one.
-    Replaced(Side<'a>, Side<'a>),
+    Replaced(Reached<'a>, Reached<'a>),
     /// Only the metadata of a node changes, from these entries to those.
     Annotated(Entries, Entries),
 }
-
-/// Metadata, in the order of the names.
-pub type Entries = Vec<(String, String)>;
 
 /// Receives changes with their paths.
 pub type Found<'f> = dyn FnMut(&Path, Change<'_>) -> Result<()> + 'f;
@@ -54,11 +50,24 @@ pub type Found<'f> = dyn FnMut(&Path, Change<'_>) -> Result<()> + 'f;
 /// # Complexity
 /// O(size) of both; each level of lists within lists reads what is below once more. A container
 /// that is the same record of the same state costs nothing.
-pub fn differences(old: &Side<'_>, new: &Side<'_>, found: &mut Found<'_>) -> Result<()> {
+pub fn differences(old: &Reached<'_>, new: &Reached<'_>, found: &mut Found<'_>) -> Result<()> {
     below(Path::root(), old, new, found)
 }
 
-fn below(path: Path, old: &Side<'_>, new: &Side<'_>, found: &mut Found<'_>) -> Result<()> {
+/// Whether two nodes are the same, metadata included.
+fn is_identical(old: &Reached<'_>, new: &Reached<'_>) -> Result<bool> {
+    let mut is_different = false;
+    let compared = differences(old, new, &mut |_, _| {
+        is_different = true;
+        Err(Error::closed("they are not the same"))
+    });
+    match is_different {
+        true => Ok(false),
+        false => compared.map(|()| true),
+    }
+}
+
+fn below(path: Path, old: &Reached<'_>, new: &Reached<'_>, found: &mut Found<'_>) -> Result<()> {
     let mut walk = Walk { path, levels: Vec::new(), found };
     walk.compare(old.clone(), new.clone())?;
     while let Some(level) = walk.levels.last_mut() {
@@ -104,7 +113,7 @@ impl Patch {
         };
         let mut reader = PatchReader::new(&mut collect);
         let mut writer = PatchWriter::new(&mut reader, Metadata::Refuse)?;
-        differences(&Side::Value(old), &Side::Value(new), &mut |path, change| {
+        differences(&Reached::Value(old), &Reached::Value(new), &mut |path, change| {
             writer.write(path, &change)
         })?;
         writer.finish()?;
@@ -153,8 +162,8 @@ impl Diff {
 }
 
 /// A node that an operation holds, read from a state.
-fn side<'a>(view: &View<'a>, op: &Op, encoded: &[u8]) -> Result<Side<'a>> {
-    Side::stored(*view, Slot::owned(op.tree, encoded))
+fn side<'a>(view: &View<'a>, op: &Op, encoded: &[u8]) -> Result<Reached<'a>> {
+    Stored::new(*view, Slot::owned(op.tree, encoded)).map(Reached::Stored)
 }
 
 /// The entries of encoded metadata.
@@ -181,14 +190,14 @@ impl<'a> Walk<'a, '_, '_> {
     }
 
     /// Compares the nodes at the path; true when their members come next.
-    fn compare(&mut self, old: Side<'a>, new: Side<'a>) -> Result<bool> {
-        if old.is_same(&new)? {
+    fn compare(&mut self, old: Reached<'a>, new: Reached<'a>) -> Result<bool> {
+        if old.is_same(&new) {
             return Ok(false);
         }
-        let level = match (old.container()?, new.container()?) {
-            (Some(Container::Map), Some(Container::Map)) => Some(Level::map(&old, &new)?),
-            (Some(Container::List), Some(Container::List)) => Some(Level::list(&old, &new)?),
-            (None, None) if old.to_value()? == new.to_value()? => None,
+        let level = match (old.kind()?, new.kind()?) {
+            (NodeKind::Map, NodeKind::Map) => Some(Level::map(&old, &new)?),
+            (NodeKind::List, NodeKind::List) => Some(Level::list(&old, &new)?),
+            _ if is_same_leaf(&old, &new)? => None,
             _ => {
                 (self.found)(&self.path, Change::Replaced(old, new))?;
                 return Ok(false);
@@ -204,26 +213,33 @@ impl<'a> Walk<'a, '_, '_> {
     }
 }
 
+/// Whether both are the same scalar.
+fn is_same_leaf(old: &Reached<'_>, new: &Reached<'_>) -> Result<bool> {
+    let (mut long_old, mut long_new) = (Vec::new(), Vec::new());
+    let (old, new) = (old.leaf(&mut long_old)?, new.leaf(&mut long_new)?);
+    Ok(old.is_some() && old == new)
+}
+
 /// Two containers whose members are being compared.
 enum Level<'a> {
     Map { old: Box<Members<'a>>, new: Box<Members<'a>> },
-    List { old: Vec<Side<'a>>, new: Vec<Side<'a>>, steps: Steps },
+    List { old: Vec<Reached<'a>>, new: Vec<Reached<'a>>, steps: Steps },
 }
 
 /// The next members, with the segment that names them.
 enum Next<'a> {
-    Added(String, Side<'a>),
-    Removed(String, Side<'a>),
-    Both(String, Side<'a>, Side<'a>),
+    Added(String, Reached<'a>),
+    Removed(String, Reached<'a>),
+    Both(String, Reached<'a>, Reached<'a>),
 }
 
 impl<'a> Level<'a> {
-    fn map(old: &Side<'a>, new: &Side<'a>) -> Result<Level<'a>> {
-        Ok(Level::Map { old: Box::new(old.members()?), new: Box::new(new.members()?) })
+    fn map(old: &Reached<'a>, new: &Reached<'a>) -> Result<Level<'a>> {
+        Ok(Level::Map { old: Box::new(Members::of(old)?), new: Box::new(Members::of(new)?) })
     }
 
-    fn list(old: &Side<'a>, new: &Side<'a>) -> Result<Level<'a>> {
-        let (old, new) = (old.elements()?, new.elements()?);
+    fn list(old: &Reached<'a>, new: &Reached<'a>) -> Result<Level<'a>> {
+        let (old, new) = (elements(old)?, elements(new)?);
         let steps = Steps::align(&old, &new)?;
         Ok(Level::List { old, new, steps })
     }
@@ -260,4 +276,50 @@ fn next_member<'a>(old: &mut Members<'a>, new: &mut Members<'a>) -> Result<Optio
         (None, Some((key, new))) => Some(Next::Added(segment(&key)?, new)),
         (None, None) => None,
     })
+}
+
+/// The members of a map, in their order, with the next one ahead.
+struct Members<'a> {
+    children: Option<ReachedChildren<'a>>,
+    /// What children are put into.
+    child: Reached<'a>,
+    next: Option<(EncodedKey, Reached<'a>)>,
+}
+
+impl<'a> Members<'a> {
+    fn of(map: &Reached<'a>) -> Result<Members<'a>> {
+        let mut members = Members { children: map.children()?, child: map.clone(), next: None };
+        members.take()?;
+        Ok(members)
+    }
+
+    /// The key of the next member.
+    fn key(&self) -> Option<&EncodedKey> {
+        self.next.as_ref().map(|(key, _)| key)
+    }
+
+    /// The next member, and on to the one behind it.
+    fn take(&mut self) -> Result<Option<(EncodedKey, Reached<'a>)>> {
+        let mut following = None;
+        if let Some(children) = &mut self.children
+            && children.next(&mut self.child)?
+        {
+            let mut buffer = Vec::new();
+            let key = children.key(&mut buffer)?.ok_or_else(not_a_key)?.encoded();
+            following = Some((key, self.child.clone()));
+        }
+        Ok(std::mem::replace(&mut self.next, following))
+    }
+}
+
+/// The elements of a list.
+fn elements<'a>(list: &Reached<'a>) -> Result<Vec<Reached<'a>>> {
+    let mut elements = Vec::new();
+    let mut child = list.clone();
+    if let Some(mut children) = list.children()? {
+        while children.next(&mut child)? {
+            elements.push(child.clone());
+        }
+    }
+    Ok(elements)
 }

@@ -3,9 +3,10 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Key, StoredKey};
 use crate::path::{Display, Path};
+use crate::read::{Node as _, Reached};
 use crate::visit::{Container, Scalar, StoredText, Text, Visitor};
 
-use super::{Change, Side};
+use super::Change;
 
 /// What becomes of metadata, which a JSON Patch has no form for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl<'v> PatchWriter<'v> {
         self.visitor.close()
     }
 
-    fn operation(&mut self, op: &str, path: &Path, value: Option<&Side<'_>>) -> Result<()> {
+    fn operation(&mut self, op: &str, path: &Path, value: Option<&Reached<'_>>) -> Result<()> {
         self.visitor.open(Container::Map)?;
         for (name, text) in [("op", op), ("path", path)] {
             self.visitor.key(Key::new(name))?;

@@ -53,7 +53,23 @@ impl<N: Node> Merged<N> {
 
     /// The layers that it comes from, the highest first: one, or those whose maps are merged.
     pub fn layers(&self) -> impl Iterator<Item = usize> + '_ {
-        self.parts.iter().map(|part| part.layer)
+        self.nodes().map(|(layer, _)| layer)
+    }
+
+    /// The nodes that decide, the highest first, each with the number of its layer.
+    pub fn nodes(&self) -> impl Iterator<Item = (usize, &N)> {
+        self.parts.iter().map(|part| (part.layer, &part.node))
+    }
+
+    /// The node that decides alone, with the number of its layer and its marks, when none are below it.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage.
+    pub fn whole(&self) -> Result<Option<(usize, &N, Marks)>> {
+        let [Part { layer, node, marks }] = &*self.parts else { return Ok(None) };
+        // Only maps are read with the marks of their members.
+        let has_marks_below = marks.has(Marks::BELOW) && node.kind()? == NodeKind::Map;
+        Ok((!has_marks_below).then_some((*layer, node, *marks)))
     }
 
     /// The node that decides alone, or the maps that are merged, the highest first, each with the number
@@ -67,6 +83,14 @@ impl<N: Node> Merged<N> {
     pub fn of_unmarked(parts: impl IntoIterator<Item = (usize, N)>) -> Merged<N> {
         let part = |(layer, node)| Part { layer, node, marks: Marks::NONE };
         Merged { parts: parts.into_iter().map(part).collect() }
+    }
+
+    /// Whether both come from the same nodes of the same layers, as `is_same` tells of two.
+    pub fn is_same<M>(&self, other: &Merged<M>, is_same: impl Fn(&N, &M) -> bool) -> bool {
+        let same = |(a, b): (&Part<N>, &Part<M>)| {
+            a.layer == b.layer && a.marks == b.marks && is_same(&a.node, &b.node)
+        };
+        self.parts.len() == other.parts.len() && self.parts.iter().zip(&other.parts).all(same)
     }
 
     /// Keeps what decides of the nodes at one place; false when there is nothing.

@@ -3,12 +3,14 @@
 mod guarded;
 pub mod marks;
 mod merged;
+mod reached;
 mod stored;
 mod value;
 
 pub use guarded::{Guarded, GuardedChildren};
 pub use marks::Marks;
 pub use merged::{Merged, MergedChildren};
+pub use reached::{Entries, Reached, ReachedChildren};
 pub use stored::{Stored, StoredChildren};
 pub use value::ValueChildren;
 

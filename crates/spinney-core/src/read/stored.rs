@@ -1,8 +1,12 @@
 //! Nodes of a store, read where they lie in pages.
 
+use std::ptr;
+
+use crate::backend::TreeId;
 use crate::error::{Error, Result};
 use crate::key::{EncodedKey, Key};
 use crate::node::{self, LongForm, Node as Encoded, NodeKind};
+use crate::reclaim;
 use crate::view::{Cursor, KEY_LEN_USUAL, Slot, View};
 use crate::visit::{Container, Scalar, Visitor};
 
@@ -33,6 +37,21 @@ impl<'s> Stored<'s> {
         node::is_paged(self.slot.encoded())
     }
 
+    /// The tree that its ids belong to.
+    pub fn tree(&self) -> TreeId {
+        self.slot.tree
+    }
+
+    /// As it is encoded, metadata included.
+    pub fn encoded(&self) -> &[u8] {
+        self.slot.encoded()
+    }
+
+    /// The same node with another encoding, of the same members.
+    pub(crate) fn with_encoded(&self, encoded: &[u8]) -> Stored<'s> {
+        Stored { view: self.view, slot: Slot::owned(self.slot.tree, encoded) }
+    }
+
     /// The tree that it is in and its bytes, to be kept for [`Stored::kept`].
     pub fn keep(&self) -> Slot<'static> {
         Slot::owned(self.slot.tree, self.slot.encoded())
@@ -44,9 +63,12 @@ impl<'s> Stored<'s> {
         Stored { view, slot: slot.clone() }
     }
 
-    /// The state and the place in it.
-    pub fn into_parts(self) -> (View<'s>, Slot<'s>) {
-        (self.view, self.slot)
+    /// Whether both are known to be the same without a look at what is below.
+    pub fn is_same(&self, other: &Stored<'_>) -> bool {
+        let same_state = ptr::addr_eq(self.view.snapshot, other.view.snapshot);
+        self.slot.encoded() == other.slot.encoded()
+            && (same_state && self.slot.tree == other.slot.tree
+                || !reclaim::refers(self.slot.encoded()))
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! Whether a path has changed since a revision, as the change log tells.
 
 use crate::backend::Revision;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::history::{self, History};
 use crate::path::{self, Display};
 
@@ -24,24 +24,14 @@ impl Transaction<'_> {
         if since > base {
             return Err(history::in_future(since, base).at(Display(path)));
         }
-        let mut next = since + 1;
-        for logged in History::of(this.pending.view_before().snapshot).since(next)? {
-            let mut logged = logged?;
-            if logged.revision != next {
-                break;
-            }
+        let mut found = None;
+        let history = History::of(self.pending.view_before().snapshot);
+        let looked = history.each_since(since, &mut |mut logged| {
             logged.entry.diff.retain_concerning(&whole);
-            if !logged.entry.diff.is_empty() {
-                return Ok(Some(next));
-            }
-            next += 1;
-        }
-        match next > base {
-            true => Ok(None),
-            false => Err(Error::not_found(format!(
-                "what was committed after revision {since} is not kept any more; read it again"
-            ))
-            .at(Display(path))),
-        }
+            found = (!logged.entry.diff.is_empty()).then_some(logged.revision);
+            Ok(found.is_none())
+        });
+        looked.map_err(|error| error.at(Display(path)))?;
+        Ok(found)
     }
 }

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use super::rows::storm_len;
+use super::rows::{SERIES_LEN, TENTH, storm_len};
 use crate::canonical;
+
+/// How many items a read by key range takes.
+pub const RANGE_LEN: usize = 100;
 
 /// A state of the store that a row starts from or ends in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,13 +24,19 @@ pub enum State {
     ItemsWith(&'static str),
     /// N items of `lst`, the middle one without `l`.
     ItemsWithout,
+    /// N items of `lst`, the first and every tenth after it with `l1` as `l`.
+    ItemsTenth,
     /// N items of `usr-lst`.
     Ordered,
     /// N items of `usr-lst` and item N directly after the middle one.
     OrderedInserted,
+    /// N items of `usr-lst`, the last one directly after the middle one.
+    OrderedMoved,
     /// N items of `usr-lst` and items N to N + N / 10 - 1, each inserted directly after the middle
     /// one.
     OrderedStorm,
+    /// As `OrderedStorm`, with [`SERIES_LEN`] more items.
+    OrderedSeries,
 }
 
 /// The documents of one size.
@@ -86,23 +95,46 @@ impl Documents {
                 true => LeafText::Absent,
                 false => LeafText::Own,
             }),
+            State::ItemsTenth => items(self.size, |i| match i % TENTH {
+                0 => LeafText::Text("l1"),
+                _ => LeafText::Own,
+            }),
             State::Ordered => ordered((0..self.size).collect()),
             State::OrderedInserted => {
                 let mut order: Vec<usize> = (0..self.size).collect();
                 order.insert(self.middle() + 1, self.size);
                 ordered(order)
             }
-            State::OrderedStorm => {
-                let middle = self.middle();
-                let last = self.size + storm_len(self.size);
-                ordered(
-                    (0..=middle)
-                        .chain((self.size..last).rev())
-                        .chain(middle + 1..self.size)
-                        .collect(),
-                )
+            State::OrderedMoved => {
+                let last = self.size - 1;
+                let mut order: Vec<usize> = (0..last).collect();
+                order.insert((self.middle() + 1).min(last), last);
+                ordered(order)
             }
+            State::OrderedStorm => self.stormed(storm_len(self.size)),
+            State::OrderedSeries => self.stormed(SERIES_LEN),
         }
+    }
+
+    /// The ordered items with `count` new ones, each inserted directly after the middle one.
+    fn stormed(&self, count: usize) -> String {
+        let middle = self.middle();
+        let new = (self.size..self.size + count).rev();
+        ordered((0..=middle).chain(new).chain(middle + 1..self.size).collect())
+    }
+
+    /// The items by key range from the middle one, in the order of their keys as texts: at most
+    /// [`RANGE_LEN`].
+    pub fn range_text(&self) -> String {
+        let first = item_key(self.middle());
+        let mut members: Vec<(String, usize)> =
+            (0..self.size).map(|i| (item_key(i), i)).filter(|(key, _)| *key >= first).collect();
+        members.sort_unstable();
+        members.truncate(RANGE_LEN);
+        let mut text = String::from("{");
+        push_items(&members, |_| LeafText::Own, &mut text);
+        text.push('}');
+        text
     }
 }
 
@@ -118,6 +150,12 @@ fn items(size: usize, leaf: impl Fn(usize) -> LeafText) -> String {
     members.sort_unstable();
     let mut text = String::with_capacity(64 * size + 24);
     text.push_str("{\"cont\":{\"lst\":{");
+    push_items(&members, leaf, &mut text);
+    text.push_str("}}}");
+    text
+}
+
+fn push_items(members: &[(String, usize)], leaf: impl Fn(usize) -> LeafText, text: &mut String) {
     for (at, (key, i)) in members.iter().enumerate() {
         if at > 0 {
             text.push(',');
@@ -129,8 +167,6 @@ fn items(size: usize, leaf: impl Fn(usize) -> LeafText) -> String {
             LeafText::Absent => text.push('}'),
         }
     }
-    text.push_str("}}}");
-    text
 }
 
 fn ordered(order: Vec<usize>) -> String {
@@ -247,12 +283,17 @@ mod tests {
             State::Items,
             State::ItemsWith("l0"),
             State::ItemsWithout,
+            State::ItemsTenth,
             State::Ordered,
             State::OrderedInserted,
+            State::OrderedMoved,
             State::OrderedStorm,
+            State::OrderedSeries,
         ] {
             let text = documents.text(state);
             assert_eq!(canonical::canonical(&text).expect("JSON"), *text, "{state:?}");
         }
+        let range = documents.range_text();
+        assert_eq!(canonical::canonical(range.as_bytes()).expect("JSON"), range.as_bytes());
     }
 }

@@ -1,7 +1,8 @@
 //! The suite `datastore`: its data, its rows and what each row must do and leave behind.
 
 pub mod document;
+pub mod published;
 pub mod rows;
 
 pub use document::Documents;
-pub use rows::{LEFT_OUT, Operation, ROWS, Row};
+pub use rows::{Operation, ROWS, Row};

@@ -14,6 +14,7 @@ mod reads;
 mod recovery;
 mod schema;
 pub(crate) mod stores;
+mod subscribers;
 mod threads;
 mod weak;
 
@@ -82,10 +83,11 @@ pub const ROWS: &[(&str, &str)] = &[
     ("schema", "what does a schema cost a commit, and many references at once?"),
     ("layers", "what do layers cost a read, a commit and a copy?"),
     ("access", "what do access rules cost a read and a commit?"),
+    ("subscribers", "what do twelve subscribers of operational state cost?"),
     ("huge", "what do millions of inserts cost, by random ids and in the order of paths?"),
 ];
 
-const MEASURES: [Measure; 12] = [
+const MEASURES: [Measure; 13] = [
     threads::measure,
     processes::measure,
     reads::measure,
@@ -97,6 +99,7 @@ const MEASURES: [Measure; 12] = [
     schema::measure,
     layers::measure,
     access::measure,
+    subscribers::measure,
     huge::measure,
 ];
 

@@ -5,7 +5,8 @@
 //! over the old file and syncs the folder, so that a crash leaves the old or the new document;
 //! below `durable` it leaves both syncs out. Import parses the text as a check and stores it as it
 //! came; export copies the file. In `cached` rows the parsed tree stays in memory, and a commit
-//! prints and writes only. What survives the process does so at each level: `none` is `process`.
+//! prints and writes only. Where the configuration is judged, each commit walks the whole document
+//! once, and who subscribed is called with what was removed and put there. What survives the process does so at each level: `none` is `process`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,7 +18,11 @@ use spinney_core::{Error, Result};
 
 use crate::answer::Answer;
 use crate::datastore::document::{item_key, leaf_text, numbered, write_item_path};
-use crate::system::{Durability, Effect, Factory, Kind, System, Undo, undo_by_edit};
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Undo, undo_by_edit};
+
+mod model;
+
+use model::{below, judge, nodes};
 
 const DESIGN: &str = "one JSON file: read, parse with serde_json, change, print compact, write a \
     temporary file, fsync, rename, fsync the folder; below `durable` without the two syncs";
@@ -62,6 +67,8 @@ impl Factory for File {
             durability,
             keeps: false,
             kept: None,
+            is_judged: false,
+            given: None,
         };
         store.write(b"{}")?;
         Ok(Box::new(store))
@@ -75,6 +82,9 @@ struct Store {
     durability: Durability,
     keeps: bool,
     kept: Option<Value>,
+    is_judged: bool,
+    /// What its subscriber was given.
+    given: Option<Delivery>,
 }
 
 impl Store {
@@ -91,20 +101,32 @@ impl Store {
         answer.ok_or_else(missing)
     }
 
-    fn change(&mut self, edit: impl FnOnce(&mut Value) -> Result<Effect>) -> Result<Effect> {
+    /// One commit of an edit, which says what it has changed.
+    fn change(&mut self, edit: impl FnOnce(&mut Value) -> Result<Delivery>) -> Result<Effect> {
         let mut root = match self.kept.take() {
             Some(root) => root,
             None => self.read()?,
         };
-        let effect = edit(&mut root)?;
+        let edited = edit(&mut root)?;
+        let effect = Effect::from(!edited.is_empty());
         if effect == Effect::Changed {
+            if self.is_judged {
+                judge(&root)?;
+            }
             let text = serde_json::to_vec(&root).expect("a `Value` prints");
             self.write(&text)?;
+            self.tell(edited);
         }
         if self.keeps {
             self.kept = Some(root);
         }
         Ok(effect)
+    }
+
+    fn tell(&mut self, edited: Delivery) {
+        if let Some(given) = &mut self.given {
+            given.add(edited);
+        }
     }
 
     fn write(&self, text: &[u8]) -> Result<()> {
@@ -124,9 +146,29 @@ impl Store {
 
 impl System for Store {
     fn import(&mut self, json: &[u8]) -> Result<Effect> {
-        parse(json)?;
+        let root = parse(json)?;
+        if self.is_judged {
+            judge(&root)?;
+        }
         self.write(json)?;
+        if self.given.is_some() {
+            self.tell(Delivery::created(nodes(&root)));
+        }
         Ok(Effect::Changed)
+    }
+
+    fn judge(&mut self) -> Result<()> {
+        self.is_judged = true;
+        Ok(())
+    }
+
+    fn subscribe(&mut self, count: usize) -> Result<()> {
+        self.given = (count > 0).then(Delivery::default);
+        Ok(())
+    }
+
+    fn deliveries(&mut self) -> Result<Vec<Delivery>> {
+        Ok(self.given.iter_mut().map(std::mem::take).collect())
     }
 
     fn replace(&mut self, json: &[u8]) -> Result<()> {
@@ -157,6 +199,27 @@ impl System for Store {
         Ok(Answer::Json(json!({ "cont": { "lst": { key: item } } })))
     }
 
+    fn query_tree(&mut self, i: usize) -> Result<Answer> {
+        let (key, item) =
+            self.look(|root| find(root, i).map(|(key, item)| (key.clone(), item.clone())))?;
+        Ok(Answer::Json(json!({ "cont": { "lst": { key: item } } })))
+    }
+
+    fn query_item(&mut self, i: usize) -> Result<String> {
+        self.look(|root| find(root, i)?.1.get("l")?.as_str().map(str::to_owned))
+    }
+
+    fn range(&mut self, i: usize, count: usize) -> Result<Answer> {
+        let first = item_key(i);
+        self.look(|root| {
+            // The map of serde_json is sorted by the texts of its keys, and has no ranges.
+            let list = root.get("cont")?.get("lst")?.as_object()?;
+            let items = list.iter().filter(|(key, _)| **key >= first).take(count);
+            let items = items.map(|(key, item)| (key.clone(), item.clone())).collect();
+            Some(Answer::Json(Value::Object(items)))
+        })
+    }
+
     fn ordered_tree(&mut self) -> Result<Answer> {
         match &self.kept {
             Some(_) => self.look(|root| root.get("cont").cloned()).map(Answer::Json),
@@ -174,16 +237,19 @@ impl System for Store {
     fn create_batch(&mut self, n: usize) -> Result<Effect> {
         let items: Map<String, Value> = (0..n).map(|i| (item_key(i), item(i))).collect();
         self.change(|root| {
+            let is_new = root.get("cont").is_none();
+            let new = items.values().map(nodes).sum::<u64>() + u64::from(is_new);
             member(member(root, "cont")?, "lst")?
                 .as_object_mut()
                 .expect("`lst` is an object")
                 .extend(items);
-            Ok(Effect::Changed)
+            Ok(Delivery::created(new))
         })
     }
 
     fn create_paths(&mut self, n: usize) -> Result<Effect> {
         self.change(|root| {
+            let mut new = u64::from(root.get("cont").is_none());
             member(member(root, "cont")?, "lst")?;
             let mut path = String::new();
             for i in 0..n {
@@ -191,14 +257,17 @@ impl System for Store {
                 let (parent, key) = path.rsplit_once('/').expect("a path has a last segment");
                 let list = root.pointer_mut(parent).and_then(Value::as_object_mut);
                 let key = key.replace("~1", "/").replace("~0", "~");
-                list.ok_or_else(missing)?.insert(key, item(i));
+                let item = item(i);
+                new += nodes(&item);
+                list.ok_or_else(missing)?.insert(key, item);
             }
-            Ok(Effect::Changed)
+            Ok(Delivery::created(new))
         })
     }
 
     fn create_ordered(&mut self, n: usize) -> Result<Effect> {
         self.change(|root| {
+            let mut new = u64::from(root.get("cont").is_none());
             let cont = member(root, "cont")?.as_object_mut().expect("`cont` is an object");
             cont.entry("usr-lst").or_insert_with(|| json!([]));
             let keys = |list: &Vec<Value>| list.iter().map(|entry| entry["k"].as_u64()).collect();
@@ -211,28 +280,28 @@ impl System for Store {
                 if !known.insert(Some(i as u64)) {
                     return Err(Error::already_exists(format!("entry {i} stands in `usr-lst`")));
                 }
-                list.ok_or_else(missing)?.push(entry(i));
+                let entry = entry(i);
+                new += nodes(&entry);
+                list.ok_or_else(missing)?.push(entry);
             }
-            Ok(Effect::Changed)
+            Ok(Delivery::created(new))
         })
     }
 
     fn remove_items(&mut self) -> Result<Effect> {
         self.change(|root| {
             let cont = root.get_mut("cont").and_then(Value::as_object_mut).ok_or_else(missing)?;
-            Ok(cont.remove("lst").is_some().into())
+            Ok(removed(cont, "lst"))
         })
     }
 
     fn remove_tree(&mut self) -> Result<Effect> {
-        self.change(|root| {
-            Ok(root.as_object_mut().ok_or_else(missing)?.remove("cont").is_some().into())
-        })
+        self.change(|root| Ok(removed(root.as_object_mut().ok_or_else(missing)?, "cont")))
     }
 
     fn create_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         self.change(|root| match members(root, i)?.insert("l".into(), text.into()) {
-            None => Ok(Effect::Changed),
+            None => Ok(Delivery::created(1)),
             Some(_) => Err(Error::already_exists(format!("item {i} has `l`"))),
         })
     }
@@ -240,34 +309,41 @@ impl System for Store {
     fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         self.change(|root| {
             let old = members(root, i)?.insert("l".into(), text.into()).ok_or_else(missing)?;
-            Ok((old != text).into())
+            Ok(Delivery::changed(u64::from(old != text)))
         })
     }
 
     fn remove_leaf(&mut self, i: usize) -> Result<Effect> {
-        self.change(|root| Ok(members(root, i)?.remove("l").is_some().into()))
+        self.change(|root| Ok(removed(members(root, i)?, "l")))
     }
 
     fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect> {
-        self.change(|root| {
-            list(root)?.insert(after + 1, entry(new));
-            Ok(Effect::Changed)
-        })
+        self.insert_storm(after, new, 1)
     }
 
     fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect> {
         // All at once: each for itself would move the rest of the array `count` times.
-        let entries = (new..new + count).rev().map(entry);
+        let entries: Vec<Value> = (new..new + count).rev().map(entry).collect();
         self.change(|root| {
+            let new = entries.iter().map(nodes).sum();
             list(root)?.splice(after + 1..after + 1, entries);
-            Ok(Effect::Changed)
+            Ok(Delivery::created(new))
+        })
+    }
+
+    fn move_last(&mut self, after: usize, n: usize) -> Result<Effect> {
+        self.change(|root| {
+            let list = list(root)?;
+            let last = list.remove(n - 1);
+            list.insert(after + 1, last);
+            Ok(Delivery::changed(1))
         })
     }
 
     fn remove_element(&mut self, position: usize, _key: usize) -> Result<()> {
         let _: Effect = self.change(|root| {
-            list(root)?.remove(position);
-            Ok(Effect::Changed)
+            let element = list(root)?.remove(position);
+            Ok(Delivery::removed(nodes(&element)))
         })?;
         Ok(())
     }
@@ -283,6 +359,18 @@ impl System for Store {
 fn parse(text: &[u8]) -> Result<Value> {
     serde_json::from_slice(text)
         .map_err(|error| Error::invalid_input("the text is not JSON").with_source(error))
+}
+
+/// Removes a member, if there is one.
+fn removed(members: &mut Map<String, Value>, key: &str) -> Delivery {
+    Delivery::removed(members.remove(key).map_or(0, |old| below(key, &old)))
+}
+
+/// Item `i` of `lst`, found by its keys among all.
+fn find(root: &Value, i: usize) -> Option<(&String, &Value)> {
+    let k2 = numbered("str", i);
+    let list = root.get("cont")?.get("lst")?.as_object()?;
+    list.iter().find(|(_, item)| item["k1"] == i && item["k2"] == *k2)
 }
 
 /// The member `key` of an object; an empty object when it is absent.

@@ -8,9 +8,14 @@
 //! On opening the log is brought to its working size, so that commits overwrite it as they do in a
 //! database that has run for a while; checkpoints keep that size.
 //! Removing `lst` is `DELETE` without a condition, which SQLite does by pages and not by rows.
+//! Where the configuration is judged, the tables are strict and have `CHECK`s; who subscribed is called with
+//! what each statement changes, and reads the rows that a `DELETE` of all of them removes.
+//! The rows that force a scan keep the index out with a unary `+`.
 //! `durable` is WAL with `synchronous=FULL`, one sync a commit. SQLite has no weaker safe level
 //! than WAL with `synchronous=OFF`, where a commit still survives the process: it stands for
 //! `process` and for `none`.
+
+mod rows;
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +27,14 @@ use spinney_core::{Error, Result};
 use crate::answer::Answer;
 use crate::canonical::write_string;
 use crate::datastore::document::{item_key, leaf_text, numbered};
-use crate::system::{Durability, Effect, Factory, Kind, System};
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System};
+
+/// Nodes of an item of `lst`.
+const ITEM_NODES: u64 = 4;
+/// Nodes of an entry of `usr-lst`.
+const ENTRY_NODES: u64 = 3;
+
+const INSERT_ENTRY: &str = "INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))";
 
 /// Distance between the ranks of appended entries.
 const GAP: i64 = 1 << 20;
@@ -31,6 +43,19 @@ const SCHEMA: &str = "
     CREATE TABLE cont(present INTEGER PRIMARY KEY CHECK (present = 1));
     CREATE TABLE lst(k1 INTEGER, k2 TEXT, item BLOB NOT NULL, PRIMARY KEY (k1, k2)) WITHOUT ROWID;
     CREATE TABLE usr_lst(rank INTEGER PRIMARY KEY, k INTEGER NOT NULL UNIQUE, item BLOB NOT NULL);";
+
+/// The same tables, with the model of the suite.
+const JUDGED_SCHEMA: &str = "
+    DROP TABLE lst;
+    DROP TABLE usr_lst;
+    CREATE TABLE lst(k1 INTEGER NOT NULL CHECK (k1 BETWEEN 0 AND 4294967295), k2 TEXT NOT NULL,
+        item BLOB NOT NULL CHECK (jsonb_remove(item, '$.l') = jsonb('{}'))
+            CHECK (coalesce(json_type(item, '$.l'), 'text') = 'text'),
+        PRIMARY KEY (k1, k2)) STRICT, WITHOUT ROWID;
+    CREATE TABLE usr_lst(rank INTEGER PRIMARY KEY,
+        k INTEGER NOT NULL UNIQUE CHECK (k BETWEEN 0 AND 4294967295),
+        item BLOB NOT NULL CHECK (jsonb_remove(item, '$.l') = jsonb('{}'))
+            CHECK (coalesce(json_type(item, '$.l'), 'text') = 'text')) STRICT;";
 
 const PRAGMAS: [(&str, &str); 6] = [
     ("journal_mode", "WAL"),
@@ -94,12 +119,14 @@ impl Factory for Sqlite {
         database.execute_batch(SCHEMA).map_err(failed)?;
         database.execute_batch(GROW_WAL).map_err(failed)?;
         database.set_prepared_statement_cache_capacity(64);
-        Ok(Box::new(Store { database }))
+        Ok(Box::new(Store { database, given: None }))
     }
 }
 
 struct Store {
     database: Connection,
+    /// What its subscriber was given.
+    given: Option<Delivery>,
 }
 
 impl Store {
@@ -111,12 +138,13 @@ impl Store {
         self.database.prepare_cached(sql).map_err(failed)
     }
 
-    fn commit(&mut self, edit: impl FnOnce(&Self) -> Result<Effect>) -> Result<Effect> {
+    /// One commit of an edit, which says what it has changed.
+    fn commit(&mut self, edit: impl FnOnce(&Self) -> Result<Delivery>) -> Result<Effect> {
         self.run("BEGIN IMMEDIATE", [])?;
         match edit(self) {
-            Ok(effect) => {
+            Ok(edited) => {
                 self.run("COMMIT", [])?;
-                Ok(effect)
+                Ok(self.tell(edited))
             }
             Err(error) => {
                 self.run("ROLLBACK", [])?;
@@ -125,8 +153,34 @@ impl Store {
         }
     }
 
-    fn create_cont(&self) -> Result<usize> {
-        self.run("INSERT OR IGNORE INTO cont VALUES (1)", [])
+    fn tell(&mut self, edited: Delivery) -> Effect {
+        if let Some(given) = self.given.as_mut().filter(|_| !edited.is_empty()) {
+            given.add(edited);
+        }
+        (!edited.is_empty()).into()
+    }
+
+    /// Reads each item for who subscribed, and counts its nodes; without one, tells whether there is any.
+    fn item_nodes(&self) -> Result<u64> {
+        if self.given.is_none() {
+            let sql = "SELECT EXISTS (SELECT 1 FROM lst)";
+            let any: bool = self.prepared(sql)?.query_row([], |row| row.get(0)).map_err(failed)?;
+            return Ok(any.into());
+        }
+        let mut statement = self.prepared("SELECT k1, k2, json(item) FROM lst")?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        let mut nodes = 0;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let _: (i64, &str) = (row.get(0).map_err(failed)?, text(row, 1)?);
+            let item: serde_json::Map<String, Value> = serde_json::from_str(text(row, 2)?)
+                .map_err(|error| Error::corrupted("an item is no object").with_source(error))?;
+            nodes += 3 + item.len() as u64;
+        }
+        Ok(nodes)
+    }
+
+    fn create_cont(&self) -> Result<u64> {
+        Ok(self.run("INSERT OR IGNORE INTO cont VALUES (1)", [])? as u64)
     }
 
     /// Inside SQLite, which takes less time than parsing outside and inserting row by row.
@@ -148,23 +202,36 @@ impl Store {
         Ok(())
     }
 
-    fn delete_all(&self) -> Result<Effect> {
-        let removed = self.run("DELETE FROM cont", [])?;
+    fn delete_all(&self) -> Result<Delivery> {
+        let items = self.item_nodes()?;
+        let removed = self.run("DELETE FROM cont", [])? as u64;
         self.run("DELETE FROM lst", [])?;
         self.run("DELETE FROM usr_lst", [])?;
-        Ok((removed > 0).into())
+        Ok(Delivery::removed(removed + items))
     }
 
     fn insert_items(&mut self, n: usize) -> Result<Effect> {
         self.commit(|store| {
-            store.create_cont()?;
+            let mut new = store.create_cont()?;
             let mut insert =
                 store.prepared("INSERT INTO lst VALUES (?1, ?2, jsonb_object('l', ?3))")?;
             for i in 0..n {
                 insert.execute((i as i64, numbered("str", i), leaf_text(i))).map_err(failed)?;
+                new += ITEM_NODES;
             }
-            Ok((n > 0).into())
+            Ok(Delivery::created(new))
         })
+    }
+
+    fn tree_of(&self, sql: &str, i: usize) -> Result<Answer> {
+        let values = (i as i64, numbered("str", i));
+        let leaf: Option<String> =
+            self.prepared(sql)?.query_row(values, |row| row.get(0)).map_err(failed)?;
+        let mut item = json!({ "k1": i, "k2": numbered("str", i) });
+        if let Some(leaf) = leaf {
+            item["l"] = leaf.into();
+        }
+        Ok(Answer::Json(json!({ "cont": { "lst": { item_key(i): item } } })))
     }
 
     /// The rank halfway to the next entry.
@@ -256,162 +323,9 @@ fn splice(item: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&item.as_bytes()[1..]);
 }
 
-impl System for Store {
-    fn import(&mut self, json: &[u8]) -> Result<Effect> {
-        let text = std::str::from_utf8(json)
-            .map_err(|error| Error::invalid_input("the text is not UTF-8").with_source(error))?;
-        self.commit(|store| {
-            store.insert_document(text)?;
-            Ok(Effect::Changed)
-        })
-    }
-
-    fn replace(&mut self, json: &[u8]) -> Result<()> {
-        let _: Effect = self.commit(Store::delete_all)?;
-        let _: Effect = self.import(json)?;
-        Ok(())
-    }
-
-    fn leaf(&mut self, i: usize) -> Result<String> {
-        self.prepared("SELECT item ->> '$.l' FROM lst WHERE k1 = ?1 AND k2 = ?2")?
-            .query_row((i as i64, numbered("str", i)), |row| row.get(0))
-            .map_err(failed)
-    }
-
-    fn item_tree(&mut self, i: usize) -> Result<Answer> {
-        let leaf: Option<String> = self
-            .prepared("SELECT item ->> '$.l' FROM lst WHERE k1 = ?1 AND k2 = ?2")?
-            .query_row((i as i64, numbered("str", i)), |row| row.get(0))
-            .map_err(failed)?;
-        let mut item = json!({ "k1": i, "k2": numbered("str", i) });
-        if let Some(leaf) = leaf {
-            item["l"] = leaf.into();
-        }
-        Ok(Answer::Json(json!({ "cont": { "lst": { item_key(i): item } } })))
-    }
-
-    fn ordered_tree(&mut self) -> Result<Answer> {
-        let mut statement = self.prepared("SELECT k, item ->> '$.l' FROM usr_lst ORDER BY rank")?;
-        let entries = statement
-            .query_map([], |row| Ok(entry(row.get(0)?, row.get(1)?)))
-            .and_then(Iterator::collect::<rusqlite::Result<Vec<Value>>>)
-            .map_err(failed)?;
-        Ok(Answer::Json(json!({ "usr-lst": entries })))
-    }
-
-    fn element(&mut self, position: usize) -> Result<Answer> {
-        let sql = "SELECT k, item ->> '$.l' FROM usr_lst ORDER BY rank LIMIT 1 OFFSET ?1";
-        self.prepared(sql)?
-            .query_row([position as i64], |row| Ok(Answer::Json(entry(row.get(0)?, row.get(1)?))))
-            .map_err(failed)
-    }
-
-    fn create_batch(&mut self, n: usize) -> Result<Effect> {
-        self.insert_items(n)
-    }
-
-    fn create_paths(&mut self, n: usize) -> Result<Effect> {
-        self.insert_items(n)
-    }
-
-    fn create_ordered(&mut self, n: usize) -> Result<Effect> {
-        self.commit(|store| {
-            store.create_cont()?;
-            let last: Option<i64> = store
-                .prepared("SELECT max(rank) FROM usr_lst")?
-                .query_row([], |row| row.get(0))
-                .map_err(failed)?;
-            let mut insert =
-                store.prepared("INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))")?;
-            for i in 0..n as i64 {
-                let rank = last.unwrap_or(0) + (i + 1) * GAP;
-                insert.execute((rank, i, leaf_text(i as usize))).map_err(failed)?;
-            }
-            Ok((n > 0).into())
-        })
-    }
-
-    fn remove_items(&mut self) -> Result<Effect> {
-        Ok((self.run("DELETE FROM lst", [])? > 0).into())
-    }
-
-    fn remove_tree(&mut self) -> Result<Effect> {
-        self.commit(Store::delete_all)
-    }
-
-    fn create_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
-        let sql = "UPDATE lst SET item = jsonb_insert(item, '$.l', ?3) \
-             WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' IS NULL";
-        match self.run(sql, (i as i64, numbered("str", i), text))? {
-            0 => Err(Error::already_exists(format!("item {i} has `l` or does not exist"))),
-            _ => Ok(Effect::Changed),
-        }
-    }
-
-    fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
-        let sql = "UPDATE lst SET item = jsonb_replace(item, '$.l', ?3) \
-             WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' <> ?3";
-        Ok((self.run(sql, (i as i64, numbered("str", i), text))? > 0).into())
-    }
-
-    fn remove_leaf(&mut self, i: usize) -> Result<Effect> {
-        let sql = "UPDATE lst SET item = jsonb_remove(item, '$.l') \
-             WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' IS NOT NULL";
-        Ok((self.run(sql, (i as i64, numbered("str", i)))? > 0).into())
-    }
-
-    fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect> {
-        self.commit(|store| {
-            let rank = store.rank_after(after as i64)?;
-            let sql = "INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))";
-            Ok((store.run(sql, (rank, new as i64, leaf_text(new)))? > 0).into())
-        })
-    }
-
-    fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect> {
-        self.commit(|store| {
-            // One by one each insert would halve the gap, and 20 of them renumber the list.
-            let (rank, step) = store.gap_after(after as i64, count as i64)?;
-            let sql = "INSERT INTO usr_lst VALUES (?1, ?2, jsonb_object('l', ?3))";
-            for at in 0..count {
-                let rank = rank + step * (count - at) as i64;
-                store.run(sql, (rank, (new + at) as i64, leaf_text(new + at)))?;
-            }
-            Ok(Effect::Changed)
-        })
-    }
-
-    fn remove_element(&mut self, _position: usize, key: usize) -> Result<()> {
-        self.run("DELETE FROM usr_lst WHERE k = ?1", [key as i64])?;
-        Ok(())
-    }
-
-    fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM cont)";
-        let present: bool = self.prepared(sql)?.query_row([], |row| row.get(0)).map_err(failed)?;
-        if !present {
-            out.extend_from_slice(b"{}");
-            return Ok(());
-        }
-        out.extend_from_slice(b"{\"cont\":{");
-        self.export_lists(out).map_err(failed)?;
-        out.extend_from_slice(b"}}");
-        Ok(())
-    }
-
-    fn settle(&mut self) -> Result<Option<u64>> {
-        self.prepared("PRAGMA wal_checkpoint(RESTART)")?
-            .query_row([], |_| Ok(()))
-            .map_err(failed)?;
-        Ok(None)
-    }
-}
-
-fn entry(k: i64, l: Option<String>) -> Value {
-    match l {
-        Some(l) => json!({ "k": k, "l": l }),
-        None => json!({ "k": k }),
-    }
+fn text<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> Result<&'r str> {
+    let value = row.get_ref(column).map_err(failed)?;
+    value.as_str().map_err(|error| Error::corrupted("a column is no text").with_source(error))
 }
 
 fn missing() -> Error {

@@ -97,6 +97,21 @@ impl System for Store {
         Ok(Answer::Json(json!({ "cont": { "lst": { item_key(i): item } } })))
     }
 
+    fn query_tree(&mut self, i: usize) -> Result<Answer> {
+        self.item_tree(i)
+    }
+
+    fn query_item(&mut self, i: usize) -> Result<String> {
+        self.leaf(i)
+    }
+
+    fn range(&mut self, i: usize, count: usize) -> Result<Answer> {
+        let list = self.root["cont"]["lst"].as_object().expect("a map");
+        let items = list.iter().filter(|(key, _)| **key >= item_key(i)).take(count);
+        let items = items.map(|(key, item)| (key.clone(), item.clone())).collect();
+        Ok(Answer::Json(Value::Object(items)))
+    }
+
     fn ordered_tree(&mut self) -> Result<Answer> {
         Ok(Answer::Json(self.root["cont"].clone()))
     }
@@ -156,6 +171,12 @@ impl System for Store {
         for new in new..new + count {
             self.list().insert(after + 1, entry(new));
         }
+        Ok(Effect::Changed)
+    }
+
+    fn move_last(&mut self, after: usize, n: usize) -> Result<Effect> {
+        let last = self.list().remove(n - 1);
+        self.list().insert(after + 1, last);
         Ok(Effect::Changed)
     }
 

@@ -13,12 +13,15 @@ mod push;
 use std::fmt;
 use std::str::FromStr;
 
+use spinney_core::backend::Revision;
 use spinney_core::{Error, Path, Result};
 
 use crate::access::Right;
+use crate::feed::{Bookmark, Changes};
 use crate::layers::{Layer, LayerEdit, Stack};
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
+use crate::subscribers::{Subscriber, SubscriberOptions, Subscription};
 
 pub use candidate::{CandidateCommit, CandidateState};
 pub(crate) use confirm::Timer;
@@ -158,6 +161,55 @@ impl Datastores {
             Datastore::Candidate => self.candidate_stack(),
             Datastore::Operational => self.operational_stack(),
             _ => Stack::new(vec![self.layer(datastore)?]),
+        }
+    }
+
+    /// The commits after a revision that change what is at a path of a datastore, those to come included.
+    ///
+    /// # Errors
+    /// `Unsupported` for the candidate, which rests on a state of the past; as [`Stack::changes`].
+    pub fn changes(&self, datastore: Datastore, path: &str, since: Revision) -> Result<Changes> {
+        self.followed(datastore)?.changes(path, since)
+    }
+
+    /// As [`Datastores::changes`], from where another feed was.
+    ///
+    /// # Errors
+    /// As [`Datastores::changes`].
+    pub fn changes_from(
+        &self,
+        datastore: Datastore,
+        path: &str,
+        bookmark: &Bookmark,
+    ) -> Result<Changes> {
+        self.followed(datastore)?.changes_from(path, bookmark)
+    }
+
+    /// Has a subscriber asked before each commit that changes what is at a path of a datastore, or below it.
+    ///
+    /// # Errors
+    /// As [`Datastores::changes`] and [`Stack::before_commit`].
+    pub fn before_commit(
+        &self,
+        datastore: Datastore,
+        path: &str,
+        options: SubscriberOptions,
+        subscriber: impl Subscriber + 'static,
+    ) -> Result<Subscription> {
+        self.followed(datastore)?.before_commit(path, options, subscriber)
+    }
+
+    /// The layers of a datastore, to be followed from commit to commit.
+    ///
+    /// # Errors
+    /// `Unsupported` for the candidate; as [`Datastores::stack`].
+    pub fn followed(&self, datastore: Datastore) -> Result<Stack> {
+        match datastore {
+            Datastore::Candidate => Err(Error::unsupported(
+                "the candidate rests on a state of the past, and is not followed; follow its changes, at \
+                 `/candidate` of the store, and `running`",
+            )),
+            _ => self.stack(datastore),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Operational state that connections push: each a layer of its own over `running`, which is gone when
 //! its owner is.
 
+use spinney_core::read::{Children, Node, Reached, Stored};
+use spinney_core::view::View;
 use spinney_core::{Error, Map, Path, Result, Value, path};
 
 use super::{Datastore, Datastores};
@@ -84,21 +86,7 @@ impl Datastores {
     /// What is pushed, in ascending order: by owners who live, and by those who do not.
     fn pushed(&self, state: &Snapshot) -> Result<(Vec<Entry>, Vec<Entry>)> {
         let (mut living, mut dead) = (Vec::new(), Vec::new());
-        for member in state.list(PUSHED_TREE, None, None)?.unwrap_or_default() {
-            let place = Path::parse(PUSHED_TREE)?.child(&member.segment);
-            // Not all of it: `data` may be large.
-            let name = state.get(&place.child("name"))?;
-            let owner = state.get(&place.child("owner"))?;
-            let entry = || {
-                Some(Entry {
-                    order: member.segment.parse().ok()?,
-                    name: name.as_ref()?.as_str()?.to_owned(),
-                    owner: Record::of_value(owner.as_ref()?)?,
-                })
-            };
-            let entry = entry().ok_or_else(|| {
-                Error::corrupted(format!("{} is nothing that is pushed", path::Display(&place)))
-            })?;
+        for entry in entries(&state.view())? {
             let owners = self.store.owners();
             match owners.is_own(entry.owner.id) || owners.is_alive(&entry.owner, &state.view())? {
                 true => living.push(entry),
@@ -119,8 +107,49 @@ impl Datastores {
     }
 
     pub(super) fn operational_stack(&self) -> Result<Stack> {
-        Stack::new(self.operational_below(&self.store.read()?, u64::MAX)?)
+        let stack = Stack::new(self.operational_below(&self.store.read()?, u64::MAX)?)?;
+        Ok(stack.found_by(Datastore::Operational.name(), operational_layers))
     }
+}
+
+/// What is pushed, in ascending order.
+fn entries(view: &View<'_>) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let Some(slot) = view.resolve(PUSHED_TREE)? else { return Ok(entries) };
+    let pushed = Stored::new(*view, slot)?;
+    let Some(mut children) = pushed.children()? else { return Ok(entries) };
+    let mut child = pushed.clone();
+    let mut buffer = Vec::new();
+    while children.next(&mut child)? {
+        let key = children.key(&mut buffer)?.map(|key| key.to_string()).unwrap_or_default();
+        // Not all of it: `data` may be large.
+        let part = |name: &str| -> Result<Option<Value>> {
+            let found = child.clone().descend(name)?.found();
+            found.map(|node| Reached::Stored(node).to_value()).transpose()
+        };
+        let (name, owner) = (part("/name")?, part("/owner")?);
+        let entry = || {
+            Some(Entry {
+                order: key.parse().ok()?,
+                name: name.as_ref()?.as_str()?.to_owned(),
+                owner: Record::of_value(owner.as_ref()?)?,
+            })
+        };
+        entries.push(entry().ok_or_else(|| {
+            let place = Path::root().child(PUSHED_NAME).child(&key);
+            Error::corrupted(format!("{} is nothing that is pushed", path::Display(&place)))
+        })?);
+    }
+    Ok(entries)
+}
+
+/// The layers of `operational` in a state, what the dead have pushed included: whoever removes that commits it.
+fn operational_layers(view: &View<'_>) -> Result<Vec<(String, Path)>> {
+    let pushed = entries(view)?;
+    let pushed = pushed.iter().rev();
+    let layers = pushed.map(|entry| (entry.name.clone(), Entry::place(entry.order).child("data")));
+    let own = [Datastore::Operational, Datastore::Running];
+    Ok(layers.chain(own.map(|own| (own.name().to_owned(), own.path()))).collect())
 }
 
 /// Removes what the dead have pushed.

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use spinney_core::backend::Revision;
+use spinney_core::history::History;
 use spinney_core::node::NodeKind;
-use spinney_core::read::{Children, Marks, Merged, Node};
+use spinney_core::read::{Children, Marks, Merged, Node, Reached};
 use spinney_core::{Error, Path, Result, Value, path};
 
-use super::Reached;
 use crate::Transaction;
 use crate::snapshot::Snapshot;
 use crate::transaction::Existing;
@@ -119,33 +119,19 @@ impl Changed {
     /// `NotFound` when the log does not reach back so far.
     pub fn below(state: &Snapshot, top: &str, since: Revision) -> Result<Changed> {
         let mut paths = BTreeSet::new();
-        let newest = state.revision()?;
-        let mut next = since + 1;
-        if next <= newest {
-            for logged in state.log_from(next)? {
-                let logged = logged?;
-                if logged.revision != next {
-                    break;
+        History::of(state.view().snapshot).each_since(since, &mut |logged| {
+            for op in &logged.entry.diff.ops {
+                let pointer = op.pointer();
+                if let Some(rest) = pointer.strip_prefix(top)
+                    && (rest.is_empty() || rest.starts_with('/'))
+                {
+                    paths.insert(rest.to_owned());
+                } else if top.strip_prefix(&*pointer).is_some_and(|rest| rest.starts_with('/')) {
+                    paths.insert(String::new());
                 }
-                for op in &logged.entry.diff.ops {
-                    let pointer = op.pointer();
-                    if let Some(rest) = pointer.strip_prefix(top)
-                        && (rest.is_empty() || rest.starts_with('/'))
-                    {
-                        paths.insert(rest.to_owned());
-                    } else if top.strip_prefix(&*pointer).is_some_and(|rest| rest.starts_with('/'))
-                    {
-                        paths.insert(String::new());
-                    }
-                }
-                next += 1;
             }
-            if next <= newest {
-                return Err(Error::not_found(format!(
-                    "what was committed after revision {since} is not kept any more"
-                )));
-            }
-        }
+            Ok(true)
+        })?;
         Ok(Changed(paths))
     }
 

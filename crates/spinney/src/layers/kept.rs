@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use spinney_core::read::{Reached, Stored};
 use spinney_core::value::List;
+use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
 
 use super::{Layer, Stack};
@@ -165,7 +167,10 @@ impl Store {
             return Err(no_stack(name));
         }
         let layers: Result<_> = specs.iter().map(|spec| spec.open(self, &options(spec))).collect();
-        Stack::new(layers?).map_err(|error| error.at(format_args!("stack `{name}`")))
+        let stack =
+            Stack::new(layers?).map_err(|error| error.at(format_args!("stack `{name}`")))?;
+        let (key, name) = (stack_path(name)?, name.to_owned());
+        Ok(stack.found_by(&key, move |view| find(&name, view)))
     }
 
     fn check_keeps_stacks(&self) -> Result<()> {
@@ -203,6 +208,21 @@ fn specs(name: &str, value: &Value) -> Result<Vec<LayerSpec>> {
         let place = format!("{TREE}{}", &*Path::root().child(name));
         Error::corrupted(format!("{} is no list of layers", path::Display(&place)))
     })
+}
+
+/// The layers that a stack has in a state of its store; none, where there is no such stack.
+fn find(name: &str, view: &View<'_>) -> Result<Vec<(String, Path)>> {
+    let Some(slot) = view.resolve(&stack_path(name)?)? else { return Ok(Vec::new()) };
+    let value = Reached::Stored(Stored::new(*view, slot)?).to_value()?;
+    let place = |spec: LayerSpec| match spec.store {
+        None => Ok((spec.name, spec.path)),
+        Some(_) => Err(Error::unsupported(format!(
+            "the layer `{}` of the stack `{name}` is in a store of its own, whose commits have other revisions; \
+             follow each layer by itself",
+            spec.name
+        ))),
+    };
+    specs(name, &value)?.into_iter().map(place).collect()
 }
 
 fn no_stack(name: &str) -> Error {

@@ -7,23 +7,27 @@
 
 mod filter;
 mod fold;
+mod following;
 mod kept;
-mod reached;
 mod reading;
 mod writing;
 
+use std::sync::Arc;
+
 use spinney_core::backend::Revision;
-use spinney_core::read::Merged;
+use spinney_core::read::{Merged, Reached};
+use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Path, Result, path};
 
 use crate::Transaction;
+use crate::feed::{Bookmark, Change, Changes, Source};
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
 
 pub(crate) use fold::{Changed, Fold, refuse_conflicts};
 pub use fold::{LayerConflict, Prefer};
+pub(crate) use following::{FindLayers, Following, Moved};
 pub use kept::{LayerSpec, TREE};
-pub use reached::{Reached, ReachedChildren};
 pub(crate) use reading::Layers;
 pub use reading::Sourced;
 pub use writing::LayerEdit;
@@ -90,6 +94,8 @@ impl Layer {
 #[derive(Clone)]
 pub struct Stack {
     layers: Vec<Layer>,
+    /// How its layers are found in other states of the store; without it, they stay the same.
+    find: Option<(String, Arc<FindLayers>)>,
 }
 
 impl Stack {
@@ -136,7 +142,18 @@ impl Stack {
                 }
             }
         }
-        Ok(Stack { layers })
+        Ok(Stack { layers, find: None })
+    }
+
+    /// The same, whose layers may be others in other states of the store. Stacks that find them in the same way
+    /// have the same key.
+    pub(crate) fn found_by(
+        mut self,
+        key: &str,
+        find: impl Fn(&View<'_>) -> Result<Vec<(String, Path)>> + Send + Sync + 'static,
+    ) -> Stack {
+        self.find = Some((key.to_owned(), Arc::new(find)));
+        self
     }
 
     /// The layers, the highest first.
@@ -150,6 +167,48 @@ impl Stack {
     /// As [`Store::read`].
     pub fn read(&self) -> Result<Snapshot> {
         Ok(Snapshot::of_layers(Layers::read(&self.layers)?))
+    }
+
+    /// The commits after a revision that change what is at a path of the tree that the layers are read as,
+    /// those to come included. Changes of the stack itself are told as what becomes of that tree.
+    ///
+    /// # Errors
+    /// `Unsupported` when the layers are in several stores, or in the past; as [`Store::changes`].
+    pub fn changes(&self, path: &str, since: Revision) -> Result<Changes> {
+        Changes::new(Source::of_stack(self)?, path, since)
+    }
+
+    /// As [`Stack::changes`], from where another feed was; one of another store begins with a gap.
+    ///
+    /// # Errors
+    /// As [`Stack::changes`].
+    pub fn changes_from(&self, path: &str, bookmark: &Bookmark) -> Result<Changes> {
+        Changes::resume(Source::of_stack(self)?, path, bookmark)
+    }
+
+    /// The commits that have changed what is at a path of the tree that the layers are read as, from the newest
+    /// to the oldest that is kept, until `found` answers false.
+    ///
+    /// # Errors
+    /// As [`Stack::changes`]; `Corrupted` for damage; those of `found`.
+    ///
+    /// # Complexity
+    /// That of the log.
+    pub fn log(&self, path: &str, found: &mut dyn FnMut(Change) -> Result<bool>) -> Result<()> {
+        let path = Path::parse(path)?;
+        let following = self.following()?;
+        let state = following.store().read()?;
+        let newest = state.revision()?;
+        let oldest = state.log_from(0)?.next().transpose()?.map(|logged| logged.revision);
+        let commits = following.commits(oldest.map_or(newest, |oldest| oldest - 1), newest)?;
+        for change in commits.rev() {
+            let mut change = change?;
+            change.diff.retain_concerning(&path);
+            if !change.diff.is_empty() && !found(change)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Changes one layer, as [`Store::write`] changes a store.

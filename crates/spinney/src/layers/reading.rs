@@ -4,12 +4,12 @@ use std::cell::{Cell, OnceCell, Ref, RefCell};
 
 use spinney_core::backend::Revision;
 use spinney_core::node::NodeKind;
-use spinney_core::read::{Children, Descended, Merged, Node, Stored};
+use spinney_core::read::{Children, Descended, Merged, Node, Reached, Stored};
 use spinney_core::view::Slot;
 use spinney_core::{Error, ErrorKind, Key, Path, Result, path};
 
+use super::Layer;
 use super::filter::{Filter, KeyHash};
-use super::{Layer, Reached};
 use crate::access::Right;
 use crate::snapshot::Snapshot;
 
@@ -45,7 +45,7 @@ impl Way {
                 is_paged |= node.is_paged();
                 Some((at, node.keep()))
             }
-            Reached::Merged(_) | Reached::Guarded(_) => None,
+            Reached::Value(_) | Reached::Merged(_) | Reached::Guarded(_) => None,
         };
         let parts = parts.map(kept).collect::<Option<_>>()?;
         is_paged.then(|| Way {
@@ -106,6 +106,21 @@ impl Layers {
             placed.push(Placed { name: layer.name.clone(), state, path: layer.path.clone() });
         }
         Ok(Layers { states, layers: placed, way: RefCell::default() })
+    }
+
+    /// Layers of one state, each with its name and place, the highest first.
+    pub fn of(state: Snapshot, layers: Vec<(String, Path)>) -> Layers {
+        let place = |(name, path)| Placed { name, state: 0, path };
+        let layers = layers.into_iter().map(place).collect();
+        Layers { states: vec![state], layers, way: RefCell::default() }
+    }
+
+    /// The state that all layers are of, when it is one.
+    pub fn only_state(&self) -> Option<&Snapshot> {
+        match &*self.states {
+            [only] => Some(only),
+            _ => None,
+        }
     }
 
     /// The revision of the store that the highest layer is in.

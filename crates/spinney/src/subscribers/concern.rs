@@ -1,21 +1,19 @@
 //! Which operations of a diff concern what is at a path or below it.
 
 use spinney_core::diff::{Diff, Relation};
-use spinney_core::view::View;
 use spinney_core::{Path, Result};
 
-/// The operations that concern a path.
+/// The operations that concern a path; `has` tells whether there is a node at a path, or was one.
 ///
 /// # Errors
-/// Those of reading the states, for operations above the path.
+/// Those of `has`, which is asked at most once.
 ///
 /// # Complexity
-/// That of the diff, and two lookups.
+/// That of the diff.
 pub fn concerning(
     diff: &Diff,
     segments: &[String],
-    before: &View<'_>,
-    after: &View<'_>,
+    has: impl Fn(&str) -> Result<bool>,
 ) -> Result<Diff> {
     let mut is_there: Option<bool> = None;
     let mut ops = Vec::new();
@@ -25,11 +23,7 @@ pub fn concerning(
             Relation::Apart => false,
             Relation::Above => match is_there {
                 Some(is_there) => is_there,
-                None => {
-                    let path = pointer(segments);
-                    let found = before.resolve(&path)?.is_some() || after.resolve(&path)?.is_some();
-                    *is_there.insert(found)
-                }
+                None => *is_there.insert(has(&pointer(segments))?),
             },
         };
         if concerns {
@@ -59,7 +53,8 @@ mod tests {
         let after = store.read().expect("reads");
         let segments: Vec<String> =
             crate::path::segments(path).map(std::borrow::Cow::into_owned).collect();
-        let diff = super::concerning(&diff, &segments, &before.view(), &after.view());
+        let has = |path: &str| Ok(before.kind(path)?.is_some() || after.kind(path)?.is_some());
+        let diff = super::concerning(&diff, &segments, has);
         !diff.expect("reads").is_empty()
     }
 

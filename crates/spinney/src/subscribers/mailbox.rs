@@ -77,28 +77,44 @@ impl Mailbox {
         Ok(mailbox)
     }
 
-    /// Asks, and waits for the answer at most for a time. What it has not begun with by then is
-    /// withdrawn.
+    /// Asks, and waits for the answer at most for a time.
     pub fn ask(&self, question: Proposal, timeout: Duration) -> Reply {
-        if self.thread.get() == Some(&thread::current().id()) {
-            return Reply { said: Said::Itself, number: None };
-        }
         let deadline = Instant::now() + timeout;
+        match self.put(question, deadline) {
+            Ok(number) => self.hear(number, deadline),
+            Err(reply) => reply,
+        }
+    }
+
+    /// Puts a question, whose answer is then to be [heard](Mailbox::hear); its number.
+    ///
+    /// # Errors
+    /// What became of it, when it could not be put.
+    pub fn put(&self, question: Proposal, deadline: Instant) -> std::result::Result<u64, Reply> {
+        if self.thread.get() == Some(&thread::current().id()) {
+            return Err(Reply { said: Said::Itself, number: None });
+        }
         let mut state = self.state();
         while state.is_asking && !state.is_closed {
             state = match self.wait(state, deadline) {
                 Ok(state) => state,
-                Err(_) => return Reply { said: Said::Nothing, number: None },
+                Err(_) => return Err(Reply { said: Said::Nothing, number: None }),
             };
         }
         if state.is_closed {
-            return Reply { said: Said::Gone, number: None };
+            return Err(Reply { said: Said::Gone, number: None });
         }
         state.is_asking = true;
         state.number += 1;
         let number = state.number;
         state.question = Some(Proposal { number, ..question });
         self.changed.notify_all();
+        Ok(number)
+    }
+
+    /// Waits for the answer to a question that was put. What the subscriber has not begun with by then is withdrawn.
+    pub fn hear(&self, number: u64, deadline: Instant) -> Reply {
+        let mut state = self.state();
         let mut said = None;
         while said.is_none() {
             if let Some((_, answer)) = state.answer.take_if(|answer| answer.0 == number) {

@@ -29,6 +29,7 @@ use spinney_core::backend::Revision;
 use spinney_core::{Error, Path, Result, Value};
 
 use crate::access::Right;
+use crate::layers::Stack;
 #[cfg(feature = "lmdb")]
 use crate::os_error::os_error;
 use crate::store::Store;
@@ -214,15 +215,18 @@ impl Store {
                 "one commit changes one tree of this store; subscribe to a tree, such as `/people`",
             ));
         }
-        let path = Path::parse(path)?;
-        let mailbox = Mailbox::start(&options.name, Box::new(subscriber))?;
-        let terms = Terms::new(this.base_path(), path, options, None);
+        let terms = Terms::new(this.base_path(), Path::parse(path)?, options, None);
+        this.subscribe(terms, Box::new(subscriber))
+    }
+
+    fn subscribe(self, terms: Terms, subscriber: Box<dyn Subscriber>) -> Result<Subscription> {
+        let mailbox = Mailbox::start(&terms.options.name, subscriber)?;
         let member = Arc::new(Member { terms, mailbox });
         #[cfg(feature = "lmdb")]
-        let registration = this.register(&member).inspect_err(|_| member.mailbox.close())?;
-        this.subscribers().change(|parties| insert(parties, Party::Own(Arc::clone(&member))));
+        let registration = self.register(&member).inspect_err(|_| member.mailbox.close())?;
+        self.subscribers().change(|parties| insert(parties, Party::Own(Arc::clone(&member))));
         Ok(Subscription {
-            store: this,
+            store: self,
             member,
             #[cfg(feature = "lmdb")]
             registration,
@@ -250,5 +254,32 @@ impl Store {
         let listener = registration.listener().map_err(|error| os_error("cannot listen", error))?;
         Arc::new(server).start(listener)?;
         Ok(Some(registration))
+    }
+}
+
+impl Stack {
+    /// Has a subscriber asked before each commit of the layers' store that changes what is at a path of the tree that
+    /// the layers are read as, or below it: with the changes of that tree, and its states. What it amends are
+    /// edits of the store, whose paths begin at the store's root.
+    ///
+    /// # Errors
+    /// `Unsupported` for a required one, and when the layers are in several stores or in the past; as
+    /// [`Store::before_commit`].
+    pub fn before_commit(
+        &self,
+        path: &str,
+        options: SubscriberOptions,
+        subscriber: impl Subscriber + 'static,
+    ) -> Result<Subscription> {
+        options.check()?;
+        if options.required {
+            return Err(Error::unsupported(
+                "other processes ask required subscribers about a store, not about layers read as one; \
+                 subscribe to the paths of the layers",
+            ));
+        }
+        let stack = self.following()?;
+        let store = stack.store().clone();
+        store.subscribe(Terms::of_stack(stack, Path::parse(path)?, options), Box::new(subscriber))
     }
 }

@@ -10,6 +10,7 @@ use super::SubscriberOptions;
 use super::mailbox::Mailbox;
 #[cfg(feature = "lmdb")]
 use super::registry::{Registered, Registry};
+use crate::layers::Following;
 
 /// Whom to ask, when, and for how long.
 pub struct Terms {
@@ -20,6 +21,8 @@ pub struct Terms {
     pub options: SubscriberOptions,
     /// The process that it is in, where that is another one.
     pub process: Option<u32>,
+    /// The layers that are read as the tree that the path is in; without them, it is the store.
+    pub stack: Option<Following>,
 }
 
 impl Terms {
@@ -31,7 +34,12 @@ impl Terms {
     ) -> Terms {
         let whole = [base_path, &path].concat();
         let segments = path::segments(&whole).map(Cow::into_owned).collect();
-        Terms { path, segments, options, process }
+        Terms { path, segments, options, process, stack: None }
+    }
+
+    /// Those of a subscriber to a tree that layers are read as, where paths begin at its root.
+    pub fn of_stack(stack: Following, path: Path, options: SubscriberOptions) -> Terms {
+        Terms { stack: Some(stack), ..Terms::new("", path, options, None) }
     }
 
     /// Who it is, for errors.

@@ -1,6 +1,8 @@
 //! The questions about one write: who is asked, what is to be amended, who is to be told.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use spinney_core::backend::Revision;
 use spinney_core::diff::Diff;
@@ -11,8 +13,10 @@ use spinney_core::{Error, ErrorKind, Result};
 use super::concern::concerning;
 #[cfg(feature = "lmdb")]
 use super::link::{self, Link};
-use super::mailbox::{Mailbox, Reply, Said};
+use super::mailbox::{Mailbox, Said};
+use super::parties::Terms;
 use super::{AMENDMENTS_MAX, Answer, Edit, Ended, Party, Proposal, Subscribers};
+use crate::layers::Moved;
 use crate::snapshot::{Origin, Snapshot};
 
 /// Asks the subscribers about one try of a write, and tells those whom it has asked how it ended, at
@@ -24,6 +28,8 @@ pub struct Questions {
     amendments: Vec<Amendment>,
     /// The last round has added to the amendments.
     is_amended: bool,
+    /// What the commit changes in the trees that layers are read as, by the keys of the stacks.
+    moved: Vec<(String, Arc<Moved>)>,
 }
 
 /// Who was asked and not told yet.
@@ -51,6 +57,7 @@ impl Questions {
             asked: Vec::new(),
             amendments: Vec::new(),
             is_amended: false,
+            moved: Vec::new(),
         }))
     }
 
@@ -107,30 +114,99 @@ impl Questions {
         }
     }
 
-    fn ask(&mut self, by: usize, proposed: &Proposed<'_>) -> Result<()> {
-        let party = self.parties[by].clone();
-        let terms = party.terms();
-        let (before, after) = (&proposed.before, &proposed.after);
-        let mut diff = concerning(proposed.diff, &terms.segments, before, after)?;
-        if diff.is_empty() {
-            return Ok(());
+    fn ask_all(&mut self, proposed: &Proposed<'_>) -> Result<()> {
+        let parties = Arc::clone(&self.parties);
+        let priority = |party: &Party| party.terms().options.priority;
+        let mut from = 0;
+        while let Some(first) = parties.get(from) {
+            let rest = &parties[from..];
+            let end = from + rest.partition_point(|party| priority(party) == priority(first));
+            self.ask_together(from..end, proposed)?;
+            from = end;
         }
-        diff.begin_below(&self.origin.base_path);
-        let said = match &party {
-            Party::Own(member) => {
-                let question = self.proposal(proposed, diff)?;
-                let Reply { said, number } = member.mailbox.ask(question, terms.options.timeout);
-                let mailbox = &member.mailbox;
-                self.asked.extend(number.map(|number| Asked::Own(Arc::clone(mailbox), number)));
-                said
+        Ok(())
+    }
+
+    /// Asks those of one priority: first all of this process at the same time, then others one by one. Their
+    /// answers count in the order in which they subscribed.
+    fn ask_together(&mut self, group: Range<usize>, proposed: &Proposed<'_>) -> Result<()> {
+        let parties = Arc::clone(&self.parties);
+        let mut put = Vec::with_capacity(group.len());
+        let mut put_all = || -> Result<()> {
+            for by in group.clone() {
+                let Party::Own(member) = &parties[by] else { continue };
+                let Some(question) = self.question(&member.terms, proposed)? else { continue };
+                let deadline = Instant::now() + member.terms.options.timeout;
+                put.push((by, member, deadline, member.mailbox.put(question, deadline)));
             }
-            #[cfg(feature = "lmdb")]
-            Party::Other(registered) => {
-                let (said, link) = link::ask(registered, proposed, &diff)?;
-                self.asked.extend(link.map(Asked::Other));
-                said
+            Ok(())
+        };
+        let all_put = put_all();
+        let mut said = Vec::with_capacity(put.len());
+        for (by, member, deadline, put) in put {
+            let mailbox = &member.mailbox;
+            let reply = put.map_or_else(|reply| reply, |number| mailbox.hear(number, deadline));
+            self.asked.extend(reply.number.map(|n| Asked::Own(Arc::clone(mailbox), n)));
+            said.push((by, reply.said));
+        }
+        all_put?;
+        said.into_iter().try_for_each(|(by, said)| self.judge(by, said))?;
+        #[cfg(feature = "lmdb")]
+        for by in group {
+            let Party::Other(registered) = &parties[by] else { continue };
+            let mut diff = self.concerning(&registered.terms, proposed.diff, proposed)?;
+            if diff.is_empty() {
+                continue;
+            }
+            diff.begin_below(&self.origin.base_path);
+            let (said, link) = link::ask(registered, proposed, &diff)?;
+            self.asked.extend(link.map(Asked::Other));
+            self.judge(by, said)?;
+        }
+        Ok(())
+    }
+
+    /// What a subscriber is asked; `None` when the commit does not concern it.
+    fn question(&mut self, terms: &Terms, proposed: &Proposed<'_>) -> Result<Option<Proposal>> {
+        let Some(stack) = &terms.stack else {
+            let mut diff = self.concerning(terms, proposed.diff, proposed)?;
+            diff.begin_below(&self.origin.base_path);
+            return match diff.is_empty() {
+                true => Ok(None),
+                false => self.proposal(proposed, diff).map(Some),
+            };
+        };
+        let moved = match self.moved.iter().find(|(key, _)| key == stack.key()) {
+            Some((_, moved)) => Arc::clone(moved),
+            None => {
+                let (before, after) = (proposed.before, proposed.after);
+                let moved = Arc::new(stack.moved(proposed.diff, before, after)?);
+                self.moved.push((stack.key().to_owned(), Arc::clone(&moved)));
+                moved
             }
         };
+        let has = |path: &str| moved.has(path, proposed.before, proposed.after);
+        let diff = concerning(&moved.diff, &terms.segments, has)?;
+        if diff.is_empty() {
+            return Ok(None);
+        }
+        let Proposal { before, after, .. } = self.proposal(proposed, Diff::default())?;
+        let (before, after) = (moved.before(before), moved.after(after));
+        let (base, note) = (proposed.base, proposed.note.clone());
+        Ok(Some(Proposal { number: 0, base, note, diff, before, after }))
+    }
+
+    /// What of a commit concerns a subscriber to the store.
+    fn concerning(&self, terms: &Terms, diff: &Diff, proposed: &Proposed<'_>) -> Result<Diff> {
+        concerning(diff, &terms.segments, |path| {
+            Ok(proposed.before.resolve(path)?.is_some() || proposed.after.resolve(path)?.is_some())
+        })
+    }
+
+    /// What an answer means for the commit.
+    fn judge(&mut self, by: usize, said: Said) -> Result<()> {
+        let parties = Arc::clone(&self.parties);
+        let terms = parties[by].terms();
         let shown = terms.shown();
         match said {
             Said::Gone | Said::Answer(Answer::Pass) => Ok(()),
@@ -180,7 +256,8 @@ impl Questions {
 
 impl Review for Questions {
     fn review(&mut self, proposed: &Proposed<'_>, _derived: &mut Vec<Derived>) -> Result<()> {
-        let asked = (0..self.parties.len()).try_for_each(|by| self.ask(by, proposed));
+        self.moved.clear();
+        let asked = self.ask_all(proposed);
         if self.is_amended
             && let Err(amended) = &asked
         {

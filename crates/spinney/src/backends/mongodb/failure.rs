@@ -19,6 +19,7 @@ const AUTHENTICATION_FAILED: i32 = 18;
 const UNAUTHORIZED: i32 = 13;
 const TOO_LARGE: i32 = 10_334;
 const DUPLICATE_KEY: i32 = 11_000;
+const NAMESPACE_NOT_FOUND: i32 = 26;
 
 /// What an error of the driver means for a request at the place `shown`.
 pub fn failure(shown: &str, error: &DriverError) -> Failure {
@@ -47,6 +48,9 @@ pub fn failure(shown: &str, error: &DriverError) -> Failure {
                 Failure::Refused(Error::io(format!("{shown}: {text}")))
             }
         },
+        ErrorKind::ServerSelection { message, .. } if message.contains("certificate") => {
+            Failure::Refused(Error::io(format!("{shown}: the server's certificate is not trusted")))
+        }
         ErrorKind::ServerSelection { .. } => {
             lost(&"no server answers; is it running, and may it be reached?")
         }
@@ -63,6 +67,11 @@ fn denied_entry(shown: &str) -> Failure {
         Kind::Denied,
         format!("{shown}: the server does not accept the user and password of the URL"),
     ))
+}
+
+/// Whether there is no such collection yet.
+pub fn is_missing(error: &DriverError) -> bool {
+    matches!(&*error.kind, ErrorKind::Command(command) if command.code == NAMESPACE_NOT_FOUND)
 }
 
 /// Whether a document with the same `_id` was there already.

@@ -344,8 +344,17 @@ impl Shared {
             }
             match &mut stream {
                 Some(changes) => {
-                    let next = tokio::time::timeout(left, changes.next_if_any()).await;
-                    if matches!(next, Ok(Err(_))) {
+                    // Nothing is told again and again, after as long as the server sees fit to wait.
+                    let told = async {
+                        loop {
+                            match changes.next_if_any().await {
+                                Ok(None) => {}
+                                Ok(Some(_)) => return true,
+                                Err(_) => return false,
+                            }
+                        }
+                    };
+                    if matches!(tokio::time::timeout(left, told).await, Ok(false)) {
                         stream = None;
                     }
                 }
@@ -361,8 +370,12 @@ impl Shared {
     async fn len_bytes(&self) -> Reply<Option<u64>> {
         let mut sum = 0;
         for collection in [&self.commits, &self.pages] {
-            let stats = doc! { "collStats": collection.name() };
-            let stats = self.ask(self.database.run_command(stats)).await?;
+            let stats = self.database.run_command(doc! { "collStats": collection.name() });
+            let stats = match self.answer(stats).await? {
+                Ok(stats) => stats,
+                Err(error) if failure::is_missing(&error) => continue,
+                Err(error) => return Err(failure::failure(&self.shown, &error)),
+            };
             for field in ["storageSize", "totalIndexSize"] {
                 sum += match stats.get(field) {
                     Some(Bson::Int32(bytes)) => *bytes as u64,

@@ -1,0 +1,196 @@
+//! Following the tree that a stack is read as, from commit to commit.
+
+use std::sync::Arc;
+
+use spinney_core::backend::{self, Revision};
+use spinney_core::diff::Diff;
+use spinney_core::difference::StackState;
+use spinney_core::history::{Entry, History};
+use spinney_core::overlay::Overlay;
+use spinney_core::view::View;
+use spinney_core::{Error, Path, Result};
+
+use super::reading::Layers;
+use super::{Layer, Stack};
+use crate::access::Right;
+use crate::feed::Change;
+use crate::snapshot::Snapshot;
+use crate::store::Store;
+
+/// Tells which layers there are in a state of a store, the highest first: the name of each, and where it is.
+pub(crate) type FindLayers = dyn Fn(&View<'_>) -> Result<Vec<(String, Path)>> + Send + Sync;
+
+/// A stack whose layers are in one store, at each state of that.
+#[derive(Clone)]
+pub(crate) struct Following {
+    store: Store,
+    find: Arc<FindLayers>,
+    /// The same for stacks whose layers are found in the same way.
+    key: String,
+}
+
+impl Stack {
+    /// The stack at each state of its store.
+    ///
+    /// # Errors
+    /// `Unsupported` when its layers are in several stores, in one that keeps its trees apart, or in the past; `Denied`
+    /// to who may not read everything there.
+    pub(crate) fn following(&self) -> Result<Following> {
+        let store = &self.layers[0].store;
+        if store.forest().is_some() {
+            return Err(crate::forest::refusal());
+        }
+        for layer in &self.layers {
+            layer.store.require("", Right::Read)?;
+            let why = match (layer.store.is_same(store), layer.at) {
+                (true, None) => continue,
+                (true, Some(_)) => "is a state of the past",
+                (false, _) => "is in a store of its own, whose commits have other revisions",
+            };
+            return Err(Error::unsupported(format!(
+                "the layer `{}` {why}; follow each layer by itself",
+                layer.name
+            )));
+        }
+        let (key, find) = self.find.clone().unwrap_or_else(|| {
+            let fixed = |layer: &Layer| (layer.name.clone(), layer.path.clone());
+            let layers: Vec<_> = self.layers.iter().map(fixed).collect();
+            (format!("{layers:?}"), Arc::new(move |_: &View<'_>| Ok(layers.clone())))
+        });
+        Ok(Following { store: store.clone(), find, key })
+    }
+}
+
+impl Following {
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What two stacks have in common that are always the same.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What a commit, given by its diff from the store's root, changes in the tree that the layers are read as.
+    ///
+    /// # Errors
+    /// As [`Diff::of_stack`], and those of finding the layers.
+    pub fn moved(&self, diff: &Diff, before: View<'_>, after: View<'_>) -> Result<Moved> {
+        let (from, to) = ((self.find)(&before)?, (self.find)(&after)?);
+        let (before_paths, after_paths) = (self.whole(&from)?, self.whole(&to)?);
+        let state = StackState { view: before, layers: &before_paths };
+        let diff = diff.of_stack(&state, &StackState { view: after, layers: &after_paths })?;
+        Ok(Moved { diff, before: from, after: to, before_paths, after_paths })
+    }
+
+    /// The paths of layers from the store's root.
+    fn whole(&self, layers: &[(String, Path)]) -> Result<Vec<Path>> {
+        let base = self.store.base_path();
+        layers.iter().map(|(_, path)| Path::parse(&[base, path].concat())).collect()
+    }
+
+    /// The commits behind one revision, up to another, in order.
+    ///
+    /// # Errors
+    /// `NotFound` when the log does not reach back so far; those of the backend.
+    ///
+    /// # Complexity
+    /// That of what was committed since.
+    pub fn commits(&self, from: Revision, upto: Revision) -> Result<Commits<'_>> {
+        let [before, after] = self.store.same_states()?;
+        let mut found = Vec::new();
+        let mut newer = Overlay::default();
+        History::of(&*before).undo_to(from, |revision, entry, older| {
+            let after = std::mem::replace(&mut newer, older);
+            if revision <= upto {
+                let (entry, before) = (Entry::decode(entry)?, newer.clone());
+                found.push(Commit { revision, entry, before, after });
+            }
+            Ok(())
+        })?;
+        found.reverse();
+        Ok(Commits { of: self, found: found.into(), states: Some((before, after)) })
+    }
+}
+
+/// What a commit changes in the tree that layers are read as.
+pub(crate) struct Moved {
+    pub diff: Diff,
+    /// The layers before and after, as users name them.
+    before: Vec<(String, Path)>,
+    after: Vec<(String, Path)>,
+    /// The same from the store's root.
+    before_paths: Vec<Path>,
+    after_paths: Vec<Path>,
+}
+
+impl Moved {
+    /// The state of the store before as the tree that its layers are read as.
+    pub fn before(&self, state: Snapshot) -> Snapshot {
+        Snapshot::of_layers(Layers::of(state, self.before.clone()))
+    }
+
+    /// The same of the state after.
+    pub fn after(&self, state: Snapshot) -> Snapshot {
+        Snapshot::of_layers(Layers::of(state, self.after.clone()))
+    }
+
+    /// Whether there was a node at a path, or is one.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage.
+    pub fn has(&self, path: &str, before: View<'_>, after: View<'_>) -> Result<bool> {
+        Ok(StackState { view: before, layers: &self.before_paths }.has(path)?
+            || StackState { view: after, layers: &self.after_paths }.has(path)?)
+    }
+}
+
+/// A commit, with what makes the states before and after it of the newest.
+struct Commit {
+    revision: Revision,
+    entry: Entry,
+    before: Overlay,
+    after: Overlay,
+}
+
+/// Commits, and what each of them changes in the tree that layers are read as.
+pub(crate) struct Commits<'f> {
+    of: &'f Following,
+    found: std::collections::VecDeque<Commit>,
+    /// The newest state, twice; nothing behind an error.
+    states: Option<(Box<dyn backend::Snapshot>, Box<dyn backend::Snapshot>)>,
+}
+
+impl Commits<'_> {
+    fn change(&mut self, commit: Commit) -> Result<Change> {
+        let Commit { revision, entry, before, after } = commit;
+        let Some((one, other)) = self.states.take() else {
+            return Err(Error::closed("a commit before this one could not be read"));
+        };
+        let (before, after) = (before.over(one), after.over(other));
+        let key_len_max = self.of.store.capabilities().key_len_max;
+        let moved = self.of.moved(
+            &entry.diff,
+            View { snapshot: &before, key_len_max },
+            View { snapshot: &after, key_len_max },
+        )?;
+        self.states = Some((before.into_base(), after.into_base()));
+        Ok(Change { revision, note: entry.note, diff: moved.diff })
+    }
+}
+
+impl Iterator for Commits<'_> {
+    type Item = Result<Change>;
+
+    fn next(&mut self) -> Option<Result<Change>> {
+        let commit = self.found.pop_front()?;
+        Some(self.change(commit))
+    }
+}
+
+impl DoubleEndedIterator for Commits<'_> {
+    fn next_back(&mut self) -> Option<Result<Change>> {
+        let commit = self.found.pop_back()?;
+        Some(self.change(commit))
+    }
+}
