@@ -19,7 +19,7 @@ use spinney_core::{Error, Memory, Result};
 use crate::access::{Principal, Right, Seat, Sight};
 #[cfg(feature = "json")]
 use crate::backends::json::Take;
-use crate::datastores::Timer;
+use crate::datastores::{Providers, Timer};
 use crate::feed::{Bookmark, Changes, Source};
 use crate::forest::{Apart, Forest, Reading, Trees};
 use crate::janitor::Janitor;
@@ -370,6 +370,7 @@ impl OpenOptions {
                 origin: Arc::new(origin),
                 subscribers,
                 confirms: Timer::default(),
+                providers: Providers::default(),
                 locks,
                 #[cfg(feature = "schema")]
                 schemas: schemas::Cache::default(),
@@ -419,6 +420,8 @@ pub(crate) struct Shared {
     subscribers: Subscribers,
     /// Who watches a commit that waits for its confirmation.
     pub(crate) confirms: Timer,
+    /// Who makes operational state when it is read.
+    providers: Providers,
     locks: Locks,
     #[cfg(feature = "schema")]
     schemas: schemas::Cache,
@@ -727,6 +730,10 @@ impl Store {
     /// A handle that does not keep the store open.
     pub(crate) fn downgrade(&self) -> WeakStore {
         WeakStore(Arc::downgrade(&self.shared))
+    }
+
+    pub(crate) fn providers(&self) -> &Providers {
+        &self.shared.providers
     }
 
     pub(crate) fn subscribers(&self) -> &Subscribers {

@@ -1,5 +1,7 @@
 //! `startup`, `running`, `candidate`, `operational` and `factory-default`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -10,7 +12,7 @@ use spinney::datastores::Datastore::{Candidate, FactoryDefault, Operational, Run
 use spinney::datastores::{CandidateCommit, CandidateState, Datastore, Datastores};
 use spinney::layers::Prefer;
 use spinney::schemas::SchemaOptions;
-use spinney::{Result, Value};
+use spinney::{Error, Result, Value};
 
 use super::{Case, skipped};
 use crate::servers::refused;
@@ -24,6 +26,8 @@ pub(super) const CASES: &[Case] = &[
     ("a commit is rolled back unless it is confirmed", confirmed),
     ("datastores are copied and reset", copies),
     ("what is pushed is there as long as who pushes", pushed),
+    ("what is provided is made when it is read", provided),
+    ("a provider that fails is named", failing),
     ("a candidate whose base is forgotten", forgotten),
     ("a random history of candidates", random),
 ];
@@ -302,6 +306,77 @@ fn pushed(s: &Subject) {
     assert_eq!(text(&all, Operational), text(&all, Running));
     let again = all.push("dhcp", None).expect("it can be pushed");
     assert_eq!(again.order(), 1);
+}
+
+fn provided(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "/system", r#"{"name": "spruce", "uptime": "unknown"}"#);
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&asked);
+    let own = all.clone();
+    let uptime = all.provide("clock", "/system/uptime", Duration::from_secs(60), move || {
+        // It sees what is there without it.
+        assert_eq!(own.read(Operational)?.get("/system/uptime")?, Some("unknown".into()));
+        Ok(Some((count.fetch_add(1, Ordering::Relaxed) + 1).into()))
+    });
+    let uptime = uptime.expect("provides");
+    let state = all.read(Operational).expect("a state");
+    assert_eq!(state.get("/system/name").expect("reads"), Some("spruce".into()));
+    assert_eq!(asked.load(Ordering::Relaxed), 0, "the read did not lead there");
+    // Once for a state, whatever is read of it and however.
+    for _ in 0..2 {
+        assert_eq!(state.get("/system/uptime").expect("reads"), Some(1.into()));
+        assert_eq!(text_of(&state, ""), r#"{"system":{"name":"spruce","uptime":1}}"#);
+        assert_eq!(state.count("/system").expect("counts"), Some(2));
+        assert_eq!(state.get("/system/uptime/below").expect("reads"), None);
+    }
+    assert_eq!(state.sources("/system/uptime").expect("sources"), Some(vec!["clock"]));
+    assert_eq!(text(&all, Operational), r#"{"system":{"name":"spruce","uptime":2}}"#);
+    assert_eq!(text(&all, Running), r#"{"system":{"name":"spruce","uptime":"unknown"}}"#);
+    // The last to begin is the highest, and nothing is nothing.
+    let nothing = all.provide("mute", "", Duration::from_secs(60), || Ok(None)).expect("provides");
+    let second = Duration::from_secs(60);
+    let whole = all.provide("whole", "/system", second, || Ok(Some(json(r#"{"load": [1, 2]}"#))));
+    let whole = whole.expect("provides");
+    assert_eq!(text(&all, Operational), r#"{"system":{"load":[1,2],"name":"spruce","uptime":3}}"#);
+    drop((whole, nothing, uptime));
+    assert_eq!(text(&all, Operational), text(&all, Running));
+}
+
+fn failing(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "/a", "1");
+    let long = Duration::from_secs(60);
+    let provide = |name, path, timeout| all.provide(name, path, timeout, || Ok(None));
+    refused(InvalidInput, "no name", provide("", "/x", long).map(drop));
+    refused(InvalidInput, "name of a datastore", provide("running", "/x", long).map(drop));
+    refused(InvalidInput, "timeout", provide("x", "/x", Duration::ZERO).map(drop));
+    refused(InvalidInput, "x", provide("x", "x", long).map(drop));
+    let held = provide("x", "/x", long).expect("provides");
+    refused(AlreadyExists, "provider `x`", provide("x", "/y", long).map(drop));
+    drop(held);
+    let read = |path: &str| all.read(Operational).and_then(|state| state.get(path));
+    let broken = all.provide("broken", "/b", long, || Err(Error::new(NotFound, "no sensor")));
+    let broken = broken.expect("provides");
+    refused(NotFound, "provider `broken` of `/b`: no sensor", read("/b/c"));
+    refused(NotFound, "provider `broken`", read(""));
+    // What it does not provide is there.
+    assert_eq!(read("/a").expect("reads"), Some(1.into()));
+    drop(broken);
+    let panics = all.provide("panics", "/b", long, || panic!("on purpose")).expect("provides");
+    refused(Busy, "provider `panics` of `/b`: it panicked", read("/b"));
+    refused(Busy, "it panicked", read("/b"));
+    drop(panics);
+    let (hold, held) = mpsc::channel::<()>();
+    let slow = all.provide("slow", "/b", Duration::from_millis(20), move || {
+        let _ = held.recv();
+        Ok(None)
+    });
+    let slow = slow.expect("provides");
+    refused(Busy, "provider `slow` of `/b`: it did not answer within 20ms", read("/b"));
+    drop(hold);
+    drop(slow);
+    assert_eq!(read("").expect("reads"), Some(json(r#"{"a": 1}"#)));
 }
 
 fn forgotten(s: &Subject) {

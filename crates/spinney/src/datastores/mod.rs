@@ -3,11 +3,12 @@
 //!
 //! `candidate` is a layer of changes over `running`: it shows `running` until it is first changed, and
 //! from then on `running` as it was at that moment. `operational` is `running` under what connections
-//! have pushed. Nothing here reads or writes pages: a datastore is what [`crate::layers`] make of trees.
+//! have pushed and what programs provide. Nothing here reads or writes pages: a datastore is what [`crate::layers`] make of trees.
 
 mod candidate;
 mod confirm;
 mod notes;
+mod provide;
 mod push;
 
 use std::fmt;
@@ -27,6 +28,8 @@ pub use candidate::{CandidateCommit, CandidateState};
 pub(crate) use confirm::Timer;
 pub use confirm::Unconfirmed;
 pub use notes::TREE;
+pub(crate) use provide::Providers;
+pub use provide::Provision;
 pub(crate) use push::PUSHED_NAME;
 pub use push::{PUSHED_TREE, Pushed};
 

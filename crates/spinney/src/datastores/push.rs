@@ -53,10 +53,7 @@ impl Datastores {
     /// `AlreadyExists` when a living owner pushes in this order or under this name; `InvalidInput` for a
     /// name that no layer can have; those of [`crate::Store::write`].
     pub fn push(&self, name: &str, order: Option<u64>) -> Result<Pushed> {
-        Layer::new(name, &self.store, PUSHED_TREE)?;
-        if Datastore::ALL.iter().any(|datastore| datastore.name() == name) {
-            return Err(Error::invalid_input(format!("`{name}` is the name of a datastore")));
-        }
+        self.check_name(name)?;
         let owner = self.store.owner()?;
         let holding = owner.holding();
         let order = self.write(|transaction| {
@@ -108,6 +105,7 @@ impl Datastores {
 
     pub(super) fn operational_stack(&self) -> Result<Stack> {
         let stack = Stack::new(self.operational_below(&self.store.read()?, u64::MAX)?)?;
+        let stack = stack.under(self.store.providers().layers());
         Ok(stack.found_by(Datastore::Operational.name(), operational_layers))
     }
 }

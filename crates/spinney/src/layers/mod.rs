@@ -9,6 +9,7 @@ mod filter;
 mod fold;
 mod following;
 mod kept;
+mod provided;
 mod reading;
 mod writing;
 
@@ -20,7 +21,7 @@ use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Path, Result, path};
 
 use crate::Transaction;
-use crate::feed::{Bookmark, Change, Changes, Source};
+use crate::feed::{self, Bookmark, Change, Changes};
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
 
@@ -28,6 +29,8 @@ pub(crate) use fold::{Changed, Fold, refuse_conflicts};
 pub use fold::{LayerConflict, Prefer};
 pub(crate) use following::{FindLayers, Following, Moved};
 pub use kept::{LayerSpec, TREE};
+pub use provided::Provider;
+pub(crate) use provided::Source;
 pub(crate) use reading::Layers;
 pub use reading::Sourced;
 pub use writing::LayerEdit;
@@ -50,11 +53,7 @@ impl Layer {
     /// `InvalidInput` for an empty name or one with a control character, and for a malformed path.
     pub fn new(name: impl Into<String>, store: &Store, path: &str) -> Result<Layer> {
         let name = name.into();
-        if name.is_empty() || name.contains(char::is_control) {
-            return Err(Error::invalid_input(format!(
-                "{name:?} is no name of a layer; write a word, such as `user`"
-            )));
-        }
+        check_name(&name)?;
         let path = Path::parse(path)?;
         Ok(Layer { name, store: store.clone(), path, at: None, read_only: None })
     }
@@ -90,12 +89,24 @@ impl Layer {
     }
 }
 
+/// Refuses what cannot be the name of a layer.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    match name.is_empty() || name.contains(char::is_control) {
+        true => Err(Error::invalid_input(format!(
+            "{name:?} is no name of a layer; write a word, such as `user`"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Layers that are read as one, the highest first.
 #[derive(Clone)]
 pub struct Stack {
     layers: Vec<Layer>,
     /// How its layers are found in other states of the store; without it, they stay the same.
     find: Option<(String, Arc<FindLayers>)>,
+    /// What is read above them and stored nowhere, the highest first.
+    provided: Vec<Arc<Source>>,
 }
 
 impl Stack {
@@ -142,7 +153,7 @@ impl Stack {
                 }
             }
         }
-        Ok(Stack { layers, find: None })
+        Ok(Stack { layers, find: None, provided: Vec::new() })
     }
 
     /// The same, whose layers may be others in other states of the store. Stacks that find them in the same way
@@ -156,6 +167,11 @@ impl Stack {
         self
     }
 
+    /// The same under what programs provide, the highest first.
+    pub(crate) fn under(self, provided: Vec<Arc<Source>>) -> Stack {
+        Stack { provided, ..self }
+    }
+
     /// The layers, the highest first.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
@@ -166,7 +182,7 @@ impl Stack {
     /// # Errors
     /// As [`Store::read`].
     pub fn read(&self) -> Result<Snapshot> {
-        Ok(Snapshot::of_layers(Layers::read(&self.layers)?))
+        Ok(Snapshot::of_layers(Layers::read(&self.layers, &self.provided)?))
     }
 
     /// The commits after a revision that change what is at a path of the tree that the layers are read as,
@@ -175,7 +191,7 @@ impl Stack {
     /// # Errors
     /// `Unsupported` when the layers are in several stores, or in the past; as [`Store::changes`].
     pub fn changes(&self, path: &str, since: Revision) -> Result<Changes> {
-        Changes::new(Source::of_stack(self)?, path, since)
+        Changes::new(feed::Source::of_stack(self)?, path, since)
     }
 
     /// As [`Stack::changes`], from where another feed was; one of another store begins with a gap.
@@ -183,7 +199,7 @@ impl Stack {
     /// # Errors
     /// As [`Stack::changes`].
     pub fn changes_from(&self, path: &str, bookmark: &Bookmark) -> Result<Changes> {
-        Changes::resume(Source::of_stack(self)?, path, bookmark)
+        Changes::resume(feed::Source::of_stack(self)?, path, bookmark)
     }
 
     /// The commits that have changed what is at a path of the tree that the layers are read as, from the newest

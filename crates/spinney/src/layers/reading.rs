@@ -1,6 +1,7 @@
 //! One state of a stack: a state of each store that its layers are in.
 
 use std::cell::{Cell, OnceCell, Ref, RefCell};
+use std::sync::Arc;
 
 use spinney_core::backend::Revision;
 use spinney_core::node::NodeKind;
@@ -10,6 +11,7 @@ use spinney_core::{Error, ErrorKind, Key, Path, Result, path};
 
 use super::Layer;
 use super::filter::{Filter, KeyHash};
+use super::provided::{Provided, Source};
 use crate::access::Right;
 use crate::snapshot::Snapshot;
 
@@ -60,8 +62,14 @@ impl Way {
 /// Where a layer is.
 struct Placed {
     name: String,
-    state: usize,
-    path: Path,
+    place: Place,
+}
+
+enum Place {
+    /// At a path of one of the states.
+    Stored(usize, Path),
+    /// Made when it is read.
+    Provided(Provided),
 }
 
 /// A leaf, or a list or map that one layer alone has the whole of, and which layer that is.
@@ -82,10 +90,14 @@ fn not_whole() -> Error {
 
 impl Layers {
     /// The newest states; without the layers of which nothing may be seen.
-    pub fn read(layers: &[Layer]) -> Result<Layers> {
+    pub fn read(layers: &[Layer], provided: &[Arc<Source>]) -> Result<Layers> {
         let mut stores: Vec<&Layer> = Vec::new();
         let mut states = Vec::new();
-        let mut placed = Vec::with_capacity(layers.len());
+        let provided = provided.iter().map(|source| Placed {
+            name: source.name.clone(),
+            place: Place::Provided(Provided::of(Arc::clone(source))),
+        });
+        let mut placed: Vec<Placed> = provided.collect();
         for layer in layers {
             let known = stores.iter().position(|known| known.is_same_state(layer));
             let state = match known {
@@ -103,14 +115,15 @@ impl Layers {
                     false => continue,
                 }
             }
-            placed.push(Placed { name: layer.name.clone(), state, path: layer.path.clone() });
+            let place = Place::Stored(state, layer.path.clone());
+            placed.push(Placed { name: layer.name.clone(), place });
         }
         Ok(Layers { states, layers: placed, way: RefCell::default() })
     }
 
     /// Layers of one state, each with its name and place, the highest first.
     pub fn of(state: Snapshot, layers: Vec<(String, Path)>) -> Layers {
-        let place = |(name, path)| Placed { name, state: 0, path };
+        let place = |(name, path)| Placed { name, place: Place::Stored(0, path) };
         let layers = layers.into_iter().map(place).collect();
         Layers { states: vec![state], layers, way: RefCell::default() }
     }
@@ -151,13 +164,20 @@ impl Layers {
         path::check(path)?;
         let mut roots = Vec::with_capacity(self.layers.len());
         for (at, layer) in self.layers.iter().enumerate() {
-            if let Some(node) = self.states[layer.state].node(&layer.path)? {
-                roots.push((at, node));
-            }
+            let root = match &layer.place {
+                Place::Stored(state, place) => self.states[*state].node(place)?,
+                Place::Provided(provided) => provided.root(path)?,
+            };
+            roots.extend(root.map(|root| (at, root)));
         }
         let Some(mut node) = Merged::new(roots)? else { return Ok(None) };
         // Step by step, to see where a way begins.
-        let keeps_ways = self.states.iter().all(Snapshot::is_one_state);
+        let is_kept = |layer: &Placed| match &layer.place {
+            Place::Stored(state, _) => self.states[*state].is_one_state(),
+            // Not every read comes by.
+            Place::Provided(_) => false,
+        };
+        let keeps_ways = self.layers.iter().all(is_kept);
         let mut from = 0;
         let mut way = None;
         while from < path.len() {
@@ -179,7 +199,11 @@ impl Layers {
 
     /// A part of a way, to be read.
     fn kept(&self, (at, slot): &(usize, Slot<'static>)) -> (usize, Reached<'_>) {
-        let view = self.states[self.layers[*at].state].view();
+        let state = match &self.layers[*at].place {
+            Place::Stored(state, _) => &self.states[*state],
+            Place::Provided(_) => unreachable!("a way leads through what is stored"),
+        };
+        let view = state.view();
         (*at, Reached::Stored(Stored::kept(view, slot)))
     }
 

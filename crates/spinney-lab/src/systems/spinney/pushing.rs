@@ -1,14 +1,19 @@
 //! The state that a connection pushes over the configuration, in the store or, where it is one tree,
 //! in memory beside it.
 
+use std::time::Duration;
+
 use spinney::datastores::{Datastore, Datastores, Pushed};
-use spinney::layers::{Layer, Stack};
-use spinney::{Snapshot, Store};
+use spinney::layers::{Layer, Provider, Stack};
+use spinney::{Snapshot, Store, Value};
 use spinney_core::{Error, ErrorKind, Result};
 
 use super::TREE;
 use super::edit::Edit;
 use super::subscriber::Counting;
+
+/// How long a provider may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The name of what is pushed, as the origin of values.
 const NAME: &str = "pushed";
@@ -67,6 +72,25 @@ impl Pushing {
         match self {
             Pushing::Datastore(datastores, _) => datastores.read(Datastore::Operational),
             Pushing::Memory(_, stack) => stack.read(),
+        }
+    }
+
+    /// `/cont` as a provider makes it: one that begins now, is asked, and ends.
+    ///
+    /// # Errors
+    /// Those of providing and reading.
+    pub fn provided(&self, provider: impl Provider + 'static) -> Result<Option<Value>> {
+        const PROVIDER: &str = "provider";
+        match self {
+            Pushing::Datastore(datastores, _) => {
+                let provision = datastores.provide(PROVIDER, "/cont", PATIENCE, provider)?;
+                let tree = datastores.read(Datastore::Operational)?.get("/cont");
+                drop(provision);
+                tree
+            }
+            Pushing::Memory(_, stack) => {
+                stack.clone().provide(PROVIDER, "/cont", PATIENCE, provider)?.read()?.get("/cont")
+            }
         }
     }
 

@@ -254,6 +254,15 @@ impl System for Store {
         Ok(Answer::Tree(Value::Map(items)))
     }
 
+    fn provided_tree(&mut self, n: usize) -> Result<Answer> {
+        let pushing = self.pushing.as_ref().ok_or_else(missing)?;
+        let provider = move || {
+            let items = Value::Map((0..n).map(|i| (item_key(i), item(i))).collect());
+            Ok(Some(Value::Map([("lst", items)].into_iter().collect())))
+        };
+        pushing.provided(provider)?.map(Answer::Tree).ok_or_else(missing)
+    }
+
     fn ordered_tree(&mut self) -> Result<Answer> {
         self.store.read()?.get("/running/cont")?.map(Answer::Tree).ok_or_else(missing)
     }
