@@ -68,8 +68,9 @@ pub struct Pending<'b> {
     heads: Vec<OpenHead>,
     unwritten_len: usize,
     reclaims: bool,
-    /// Whether everything stays in memory.
-    is_detached: bool,
+    /// Of one that stays in memory, the newest state: what its commits have made lies in older states, too, where
+    /// nothing refers to it, so their ids are taken.
+    newest: Option<Box<dyn Snapshot>>,
     /// The page of a map that was read last.
     last_page: RefCell<Option<Arc<StoredPage>>>,
 }
@@ -95,7 +96,12 @@ pub struct StoredPage {
 }
 
 impl OpenHead {
-    fn load(snapshot: &dyn Snapshot, tree: TreeId) -> Result<OpenHead> {
+    /// The head of a tree; the ids that the newest state has given out are taken, if that is another one.
+    fn load(
+        snapshot: &dyn Snapshot,
+        newest: Option<&dyn Snapshot>,
+        tree: TreeId,
+    ) -> Result<OpenHead> {
         let key = head_key(tree);
         let before = snapshot.get(&key)?;
         let mut head = match &before {
@@ -103,6 +109,9 @@ impl OpenHead {
             None => Head::default(),
         };
         head.next_id = head.next_id.max(1);
+        if let Some(record) = newest.map(|newest| newest.get(&key)).transpose()?.flatten() {
+            head.next_id = head.next_id.max(Head::decode(&key, &record)?.next_id);
+        }
         let before = before.map(|record| record.into_owned().into());
         Ok(OpenHead { tree, first_new_id: head.next_id, head, before })
     }
@@ -144,7 +153,7 @@ impl<'b> Pending<'b> {
     /// # Errors
     /// Those of taking a snapshot; `Corrupted` when the store's head is damaged.
     pub fn new(backend: &'b dyn Backend) -> Result<Pending<'b>> {
-        Pending::over(backend, backend.snapshot()?)
+        Pending::over(backend, backend.snapshot()?, None)
     }
 
     /// Starts from a state of a backend that need not be the newest: nothing of it can be committed.
@@ -152,15 +161,17 @@ impl<'b> Pending<'b> {
     /// # Errors
     /// As [`Pending::new`].
     pub fn detached(backend: &'b dyn Backend, snapshot: Box<dyn Snapshot>) -> Result<Pending<'b>> {
-        let mut pending = Pending::over(backend, snapshot)?;
-        pending.is_detached = true;
-        Ok(pending)
+        Pending::over(backend, snapshot, Some(backend.snapshot()?))
     }
 
-    fn over(backend: &'b dyn Backend, snapshot: Box<dyn Snapshot>) -> Result<Pending<'b>> {
+    fn over(
+        backend: &'b dyn Backend,
+        snapshot: Box<dyn Snapshot>,
+        newest: Option<Box<dyn Snapshot>>,
+    ) -> Result<Pending<'b>> {
         let layered = Overlay::default().over(snapshot);
         let mut heads = Vec::with_capacity(4);
-        heads.push(OpenHead::load(&layered, 0)?);
+        heads.push(OpenHead::load(&layered, newest.as_deref(), 0)?);
         Ok(Pending {
             backend,
             layered,
@@ -169,7 +180,7 @@ impl<'b> Pending<'b> {
             heads,
             unwritten_len: 0,
             reclaims: false,
-            is_detached: false,
+            newest,
             last_page: RefCell::default(),
         })
     }
@@ -262,7 +273,8 @@ impl<'b> Pending<'b> {
         let at = match self.heads.binary_search_by_key(&tree, |open| open.tree) {
             Ok(at) => at,
             Err(at) => {
-                self.heads.insert(at, OpenHead::load(&self.layered, tree)?);
+                let open = OpenHead::load(&self.layered, self.newest.as_deref(), tree)?;
+                self.heads.insert(at, open);
                 at
             }
         };
@@ -343,7 +355,7 @@ impl<'b> Pending<'b> {
     /// # Errors
     /// Those of the backend; `Conflict` when the store has changed.
     pub fn write_ahead(&mut self, tree: TreeId) -> Result<()> {
-        if self.unwritten_len < WRITE_AHEAD_LEN || self.is_detached {
+        if self.unwritten_len < WRITE_AHEAD_LEN || self.newest.is_some() {
             return Ok(());
         }
         self.head(tree)?;

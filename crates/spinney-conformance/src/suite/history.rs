@@ -13,6 +13,7 @@ use crate::subject::{Subject, json, text};
 
 pub(super) const CASES: &[Case] = &[
     ("older states read as they were", older_states),
+    ("what commits that make trees have changed together", between_made),
     ("what a removal took is read until it is forgotten", removed_subtree),
     ("imports and removals log small records", small_records),
     ("the log says who, when and why", notes),
@@ -70,6 +71,25 @@ fn older_states(s: &Subject) {
     }
     let error = s.store.at(s.revision() + 1).map(drop).expect_err("it is in the future");
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+/// What is made again in an older state must not meet what was made since: its ids are taken.
+fn between_made(s: &Subject) {
+    let first = s.revision();
+    // Made from the last to the first, while what they have changed is told from the first to the last.
+    s.write(|tx| tx.set("/a/z", &large(700)).and_then(|()| tx.set("/a/b", &large(200))));
+    let second = s.revision();
+    s.write(|tx| tx.set("/c", &large(500)).and_then(|()| tx.set("/a/c", &large(300))));
+    s.write(|tx| tx.set("/a/z/item350", &large(400)));
+    let last = s.revision();
+    for (from, to) in [(first, second), (first, last), (second, last)] {
+        let between = s.store.between(from, to).expect("it is kept");
+        let states = [(between.before, from), (between.after, to)];
+        for (state, revision) in states {
+            let expected = crate::subject::text_of(&s.store.at(revision).expect("a state"), "");
+            assert!(crate::subject::text_of(&state, "") == expected, "{from} to {to}: {revision}");
+        }
+    }
 }
 
 fn removed_subtree(s: &Subject) {
