@@ -22,7 +22,7 @@ function finish_unfinished() {
     printf "%-52s died\n%s", label, text
 }
 
-/^again on / { where = " on " $3 }
+/^again on / { where = " on " $3; crate = $4 }
 
 /^ +Running / {
     source = $2 == "unittests" ? $3 : $2
