@@ -269,9 +269,12 @@ pub fn verify(
         (Outcome::Answer(answer), Operation::Element) => {
             (answer.to_json()?, small(element_text(m)))
         }
-        (Outcome::Answer(answer), _) => {
-            let text = [b"{\"cont\":", &*answer.to_json()?, b"}"].concat();
-            (text, whole(State::Ordered))
+        (Outcome::Answer(answer), operation) => {
+            let state = match operation {
+                Operation::ProvidedTree => State::Items,
+                _ => State::Ordered,
+            };
+            ([b"{\"cont\":", &*answer.to_json()?, b"}"].concat(), whole(state))
         }
         (Outcome::Exported, _) => (buffer.clone(), whole(State::Items)),
         (_, operation) => {

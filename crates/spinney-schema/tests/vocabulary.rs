@@ -330,6 +330,7 @@ fn messages_tell_values_whatever_keys_hold_of_them() {
         (json!({ "a": "x", "b": 1.5 }), "the string `x` and the number 1.5".to_owned()),
         (json!({ "a": half, "b": half }), format!("the string `{half}` and the string `{half}`")),
         (json!({ "a": null, "b": long }), format!("null and {shown}")),
+        (json!({ "a": "x", "b": long }), format!("the string `x` and {shown}")),
         (json!({ "to": "none" }), "the string `none`".to_owned()),
         (json!({ "to": 5 }), "the string `5`".to_owned()),
         (json!({ "to": false }), "false".to_owned()),

@@ -322,7 +322,7 @@ impl<I: Instance> Collector<'_, I> {
             let Rule::Unique(fields) = &self.schema.constraints[id].rule else { continue };
             let (mut pieces, mut is_told) = (Vec::new(), true);
             let is_complete = each_field(fields, member, |leaf| {
-                write_piece(&mut pieces, |pieces| write_leaf(&leaf, pieces));
+                is_told &= write_piece(&mut pieces, |pieces| write_leaf(&leaf, pieces));
                 is_told &= is_text(&leaf);
             });
             if !is_complete? {
