@@ -3,7 +3,7 @@
 //! A map on the way to something that may be read is shown, with the members that lead there and without
 //! metadata. The elements of a list are shown all or none; a list that is only on the way is not there.
 
-use super::{Children, Leaf, Name, Node};
+use super::{Children, Leaf, Name, Node, count_by_steps};
 use crate::access::{Permissions, Right, Standing, Veil};
 use crate::error::Result;
 use crate::key::{EncodedKey, Key, no_key};
@@ -78,13 +78,7 @@ impl<'p, N: Node> Node for Guarded<'p, N> {
             let is_shown = self.permissions.element(&self.standing).may(Right::Read);
             return if is_shown { self.node.count() } else { Ok(0) };
         }
-        let Some(mut children) = self.children()? else { return Ok(0) };
-        let mut child = self.clone();
-        let mut count = 0;
-        while children.next(&mut child)? {
-            count += 1;
-        }
-        Ok(count)
+        count_by_steps(self)
     }
 
     fn enter(&mut self, name: &Name) -> Result<bool> {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::marks::{self, Marks};
-use super::{Children, Descended, Leaf, Name, Node, descend_by_steps};
+use super::{Children, Descended, Leaf, Name, Node, count_by_steps, descend_by_steps};
 use crate::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{EncodedKey, Key, no_key};
@@ -178,13 +178,7 @@ impl<N: Node> Node for Merged<N> {
         if self.alone().is_some() || self.kind()? != NodeKind::Map {
             return self.top().node.count();
         }
-        let Some(mut children) = self.children()? else { return Ok(0) };
-        let mut child = self.clone();
-        let mut count = 0;
-        while children.next(&mut child)? {
-            count += 1;
-        }
-        Ok(count)
+        count_by_steps(self)
     }
 
     fn enter(&mut self, name: &Name) -> Result<bool> {

@@ -140,6 +140,17 @@ impl<N> Descended<N> {
     }
 }
 
+/// [`Node::count`] of a map that knows no better way: that of running over its members.
+fn count_by_steps<N: Node>(node: &N) -> Result<u64> {
+    let Some(mut children) = node.children()? else { return Ok(0) };
+    let mut child = node.clone();
+    let mut count = 0;
+    while children.next(&mut child)? {
+        count += 1;
+    }
+    Ok(count)
+}
+
 /// [`Node::descend`] for a tree that knows no better way.
 fn descend_by_steps<N: Node>(mut node: N, path: &str) -> Result<Descended<N>> {
     let mut absent = Descended::Missing;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use spinney_core::read::Reached;
 use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
 
-use super::{Stack, check_name};
+use super::{Stack, check_name, overlaps};
 use crate::os_error::os_error;
 use crate::subscribers::TIMEOUT_MAX;
 
@@ -153,10 +153,7 @@ impl Provided {
     /// The root of what is provided; `None` when it is nothing, or nothing that a read of a checked path comes by.
     pub fn root(&self, path: &str) -> Result<Option<Reached<'_>>> {
         let own = &*self.source.path;
-        let leads = |from: &str, to: &str| {
-            to.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        if !leads(path, own) && !leads(own, path) {
+        if !overlaps(path, own) {
             return Ok(None);
         }
         if self.tree.get().is_none() {
