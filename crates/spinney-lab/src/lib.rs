@@ -2,8 +2,8 @@
 //! machine, one run.
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
-//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`], [`claims`] and
-//! [`compare`]; then
+//! [`systems`] (the peers), `suite.rs` (what a suite is to the runner), [`run()`] (interleaved
+//! tries), [`record`], [`report`], [`claims`] and [`compare`]; then
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
 
@@ -23,7 +23,6 @@ mod lane;
 pub mod limits;
 mod machine;
 mod memory;
-mod operate;
 mod options;
 mod process;
 mod readers;
@@ -32,6 +31,7 @@ pub mod report;
 mod row;
 mod run;
 pub mod statistics;
+mod suite;
 mod syncs;
 pub mod system;
 pub mod systems;
