@@ -1,16 +1,18 @@
 //! Spinney on its backends, and the peers, a file each.
 
 pub mod file;
+pub mod ordered;
 pub mod spinney;
 pub mod sqlite;
 
 use spinney_core::{Error, Result};
 
+use crate::engines;
 use crate::system::{Factory, Kind};
 
 /// Spinney on every backend, then every peer; a server is asked at `url`.
 fn known(url: Option<&str>) -> Vec<Box<dyn Factory>> {
-    vec![
+    let mut known: Vec<Box<dyn Factory>> = vec![
         Box::new(spinney::Spinney::memory()),
         Box::new(spinney::Spinney::lmdb()),
         Box::new(spinney::Spinney::fjall()),
@@ -19,7 +21,10 @@ fn known(url: Option<&str>) -> Vec<Box<dyn Factory>> {
         Box::new(spinney::Spinney::server("mongodb", url)),
         Box::new(file::File),
         Box::new(sqlite::Sqlite),
-    ]
+    ];
+    let ordered = |engine| Box::new(ordered::Ordered::new(engine)) as Box<dyn Factory>;
+    known.extend(engines::all().into_iter().map(ordered));
+    known
 }
 
 /// Every peer that this build holds.
