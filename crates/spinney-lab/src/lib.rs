@@ -33,6 +33,7 @@ pub mod record;
 pub mod report;
 mod row;
 mod run;
+mod server;
 pub mod statistics;
 mod syncs;
 pub mod system;

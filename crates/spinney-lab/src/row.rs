@@ -157,7 +157,7 @@ impl<'a> Station<'a> {
         self.allow(row)?;
         let prepared = operate::prepare(row, &mut *self.system, documents, self.standing);
         self.standing = prepared.map_err(|error| self.failed(error, row))?;
-        tracer.begin(test, self.factory.name());
+        tracer.begin(test, self.factory.name(), self.factory.label().is_some());
         let attempt = operate::attempt(row, &mut *self.system, documents, buffer);
         tracer.end();
         let (_, outcome) = attempt.map_err(|error| self.failed(error, row))?;

@@ -353,14 +353,15 @@ impl<'a> Runner<'a> {
         level: Durability,
         stations: &mut [Station<'a>],
     ) -> Result<()> {
-        let Some(mut tracer) = syncs::Tracer::attach(self.folder) else {
+        let servers: Vec<u32> =
+            stations.iter().flat_map(|station| station.system.processes()).collect();
+        let Some(mut tracer) = syncs::Tracer::attach(self.folder, &servers) else {
             self.report.syncs_counted = false;
             return Ok(());
         };
         let mut buffer = Vec::new();
         for row in self.rows.iter().filter(|row| row.operation.commits()) {
-            // A server syncs in a process of its own, which nobody watches.
-            for station in stations.iter_mut().filter(|station| station.factory.label().is_none()) {
+            for station in stations.iter_mut().filter(|station| is_watched(station)) {
                 let test = row::test_name(row, level);
                 let key = (test, documents.size(), station.factory.name().to_owned());
                 if self.report.measured(&key).is_some_and(row::is_quick) {
@@ -378,6 +379,11 @@ impl<'a> Runner<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether the processes that sync its commits are known; those of a server that was named are not.
+fn is_watched(station: &Station<'_>) -> bool {
+    station.factory.label().is_none() || !station.system.processes().is_empty()
 }
 
 fn versions(factories: &[&dyn Factory]) -> Map<String, Value> {

@@ -2,6 +2,7 @@
 
 pub mod file;
 pub mod ordered;
+pub mod redis;
 pub mod spinney;
 pub mod sqlite;
 
@@ -24,6 +25,7 @@ fn known(url: Option<&str>) -> Vec<Box<dyn Factory>> {
     ];
     let ordered = |engine| Box::new(ordered::Ordered::new(engine)) as Box<dyn Factory>;
     known.extend(engines::all().into_iter().map(ordered));
+    known.push(Box::new(redis::Redis));
     known
 }
 
@@ -52,7 +54,7 @@ pub fn all(backends: &[String], peers: &[String]) -> Result<Vec<Box<dyn Factory>
             let Some(factory) = meant.find(|factory| factory.name() == name) else {
                 return Err(unknown(name, kind));
             };
-            if url.is_some() && factory.label().is_none() {
+            if url.is_some() && (kind == Kind::Peer || factory.label().is_none()) {
                 return Err(Error::invalid_input(format!(
                     "`{name}` has no server, and its stores are made by the run; write just `{name}`"
                 )));
