@@ -2,8 +2,9 @@
 //! machine, one run.
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
-//! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer), [`run()`] (interleaved tries), [`record`], [`report`], [`claims`] and
-//! [`compare`]; then
+//! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer),
+//! `suite.rs` (what a suite is to the runner), [`run()`] (interleaved tries), [`record`],
+//! [`report`], [`claims`] and [`compare`]; then
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
 
@@ -25,7 +26,6 @@ mod lane;
 pub mod limits;
 mod machine;
 mod memory;
-mod operate;
 mod options;
 mod process;
 mod readers;
@@ -33,8 +33,9 @@ pub mod record;
 pub mod report;
 mod row;
 mod run;
-mod server;
+pub mod server;
 pub mod statistics;
+mod suite;
 mod syncs;
 pub mod system;
 pub mod systems;

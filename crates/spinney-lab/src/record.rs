@@ -108,6 +108,8 @@ pub struct Record {
 /// What all records of a run share.
 #[derive(Clone, Debug)]
 pub struct Context {
+    /// Name of the suite.
+    pub suite: &'static str,
     /// Name to version.
     pub versions: Map<String, Value>,
     /// The machine.
@@ -155,7 +157,7 @@ impl Record {
         let time = |value: Option<f64>| json!(self.number(value).map(rounded));
         let interval = self.ratio.map(|ratio| [rounded(ratio.low), rounded(ratio.high)]);
         let mut record = json!({
-            "suite": "datastore",
+            "suite": context.suite,
             "test": self.test,
             "size": self.size,
             "system": self.system,

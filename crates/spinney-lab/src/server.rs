@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -123,6 +123,14 @@ pub fn command(program: &Path, user: Option<User>) -> Command {
 pub fn give(folder: &Path, (user, group): User) -> std::io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     std::os::unix::fs::chown(folder, Some(user), Some(group))
+}
+
+/// Where a program is: in one of these folders, or in one of `PATH`.
+pub fn find(program: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path);
+    let mut places = folders.iter().cloned().chain(on_path).map(|folder| folder.join(program));
+    places.find(|place| place.is_file())
 }
 
 /// What a program prints when it is asked for its version; `None` where it is not there.

@@ -2,6 +2,7 @@
 //! that is installed, with commits judged and given to subscribers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,7 +12,9 @@ use spinney_lab::system::Durability;
 use spinney_lab::{Mode, Options, Report, run, systems};
 
 fn measure(base: Options, change: impl FnOnce(&mut Options)) -> Report {
-    let folder = tempfile::tempdir().expect("a folder");
+    // PostgreSQL runs as another user where this one is root.
+    let reachable = std::fs::Permissions::from_mode(0o711);
+    let folder = tempfile::Builder::new().permissions(reachable).tempdir().expect("a folder");
     let mut options = Options {
         sizes: vec![20],
         backends: ["memory", "lmdb", "json", "fjall"].map(str::to_owned).to_vec(),

@@ -2,6 +2,8 @@
 
 pub mod file;
 pub mod ordered;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod redis;
 pub mod spinney;
 pub mod sqlite;
@@ -26,6 +28,8 @@ fn known(url: Option<&str>) -> Vec<Box<dyn Factory>> {
     let ordered = |engine| Box::new(ordered::Ordered::new(engine)) as Box<dyn Factory>;
     known.extend(engines::all().into_iter().map(ordered));
     known.push(Box::new(redis::Redis));
+    #[cfg(feature = "postgres")]
+    known.push(Box::new(postgres::Postgres));
     known
 }
 
