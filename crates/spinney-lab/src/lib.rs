@@ -34,6 +34,7 @@ pub mod record;
 pub mod report;
 mod row;
 mod run;
+pub mod server;
 pub mod statistics;
 mod suite;
 mod syncs;

@@ -12,7 +12,7 @@ use crate::record::{Context, Record, Status};
 use crate::report::{Report, Setting};
 use crate::row::{self, Station};
 use crate::statistics::Ratio;
-use crate::suite::{Name, Row, Scene, Suite};
+use crate::suite::{Name, Row, Scene, Suite, folder_in};
 use crate::syncs;
 use crate::system::{Durability, Factory, Kind};
 use crate::{SERDE_JSON_VERSION, machine};
@@ -36,8 +36,7 @@ fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) ->
     let rows = suite.rows();
     let parent = options.dir.clone().unwrap_or_else(|| PathBuf::from("target/spinney-lab"));
     std::fs::create_dir_all(&parent).map_err(|error| io(error, &parent))?;
-    let folder = tempfile::Builder::new().prefix("run-").tempdir_in(&parent);
-    let folder = folder.map_err(|error| io(error, &parent))?;
+    let folder = folder_in(&parent, "run-")?;
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
     let context = Context {
         suite: suite.name(),
@@ -249,13 +248,14 @@ impl<'a, S: Suite> Runner<'a, S> {
         level: Durability,
         stations: &mut [Station<'a, S::Row>],
     ) -> Result<()> {
-        let Some(mut tracer) = syncs::Tracer::attach(self.scene.folder) else {
+        let servers: Vec<u32> =
+            stations.iter().flat_map(|station| station.bench.processes()).collect();
+        let Some(mut tracer) = syncs::Tracer::attach(self.scene.folder, &servers) else {
             self.report.syncs_counted = false;
             return Ok(());
         };
         for row in self.rows.iter().filter(|row| row.commits()) {
-            // A server syncs in a process of its own, which nobody watches.
-            for station in stations.iter_mut().filter(|station| station.factory.label().is_none()) {
+            for station in stations.iter_mut().filter(|station| is_watched(station)) {
                 let test = row::test_name(row, level);
                 let key = (test, size, station.factory.name().to_owned());
                 if self.report.measured(&key).is_some_and(row::is_quick) {
@@ -273,6 +273,11 @@ impl<'a, S: Suite> Runner<'a, S> {
         }
         Ok(())
     }
+}
+
+/// Whether the processes that sync its commits are known; those of a server that was named are not.
+fn is_watched<R: Row>(station: &Station<'_, R>) -> bool {
+    station.factory.label().is_none() || !station.bench.processes().is_empty()
 }
 
 fn versions(factories: &[&dyn Factory]) -> Map<String, Value> {
