@@ -11,7 +11,9 @@ use crate::report::Report;
 use crate::statistics;
 use crate::system::Kind;
 
+mod documents;
 mod json;
+mod throughput;
 
 /// Whether a promise was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,8 @@ pub enum Unit {
     Microseconds,
     /// Memory or disk.
     Bytes,
+    /// Operations a second.
+    Rate,
 }
 
 const LEAF_ROWS: [&str; 3] = ["create an item", "modify an item", "remove an item"];
@@ -131,6 +135,17 @@ pub fn claims(report: &Report) -> Vec<Claim> {
     }
     for backend in backends {
         let mut judge = Judge { report, backend, claims: &mut claims };
+        match report.context.suite {
+            "documents" => {
+                judge.documents();
+                continue;
+            }
+            "throughput" => {
+                judge.throughput();
+                continue;
+            }
+            _ => {}
+        }
         if backend == json_file::BACKEND {
             judge.json_file();
             continue;

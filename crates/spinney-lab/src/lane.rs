@@ -45,6 +45,9 @@ pub struct Lane {
     pub kept: Vec<Elapsed>,
     /// Single operations of a batched row, in microseconds.
     pub singles: Vec<f64>,
+    /// One operation of the first and of the last tenth of each try that is a series.
+    first_tenths: Vec<f64>,
+    last_tenths: Vec<f64>,
     /// The first try, in microseconds.
     pub first: Option<f64>,
     /// Bytes written by each try kept.
@@ -73,6 +76,8 @@ impl Lane {
             limits,
             kept: Vec::new(),
             singles: Vec::new(),
+            first_tenths: Vec::new(),
+            last_tenths: Vec::new(),
             first: None,
             written: Vec::new(),
             batch: 1,
@@ -177,9 +182,19 @@ impl Lane {
         }
         self.kept.push(elapsed);
         if let Some(Outcome::Series(times)) = &mut self.last {
+            let tenth = times.len() / 10;
+            self.first_tenths.extend(statistics::mean(&times[..tenth]));
+            self.last_tenths.extend(statistics::mean(&times[times.len() - tenth..]));
             self.singles.append(times);
         }
         self.written.extend(written.map(|bytes| bytes as f64));
+    }
+
+    /// The medians of the tenths.
+    pub fn tenths(&self) -> Option<[f64; 2]> {
+        let [first, last] =
+            [&self.first_tenths, &self.last_tenths].map(|all| statistics::median(all));
+        Some([first?, last?])
     }
 
     /// Whether tries after the first find what it left, as in the published procedure.

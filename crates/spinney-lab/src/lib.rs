@@ -2,6 +2,7 @@
 //! machine, one run.
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do), [`documents`],
+//! [`throughput`],
 //! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer),
 //! `suite.rs` (what a suite is to the runner), [`run()`] (interleaved tries), [`record`],
 //! [`report`], [`claims`] and [`compare`]; then
@@ -41,6 +42,7 @@ mod syncs;
 pub mod system;
 pub mod systems;
 mod table;
+pub mod throughput;
 
 pub use options::{Mode, Options, Rules};
 pub use report::Report;

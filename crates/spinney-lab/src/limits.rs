@@ -78,6 +78,7 @@ pub fn measure(text: &[u8], size: usize, folder: &Path) -> Result<Vec<Record>> {
             ratio: None,
             noop_tries: None,
             counts: None,
+            tenths: None,
             notes: Vec::new(),
             load1,
             time: jiff::Timestamp::now().to_string(),

@@ -10,6 +10,7 @@ use spinney_core::{Error, Result};
 use crate::suite::{Name, Row};
 use crate::system::{Durability, Factory};
 use crate::systems::name_and_url;
+use crate::throughput::item::Fill;
 
 /// Size of the promises about a large tree.
 pub(crate) const LARGE: usize = 1_000_000;
@@ -86,6 +87,10 @@ pub struct Options {
     pub mode: Mode,
     /// Whether the copies of a document differ, where the suite has copies.
     pub vary: bool,
+    /// What the items of `throughput` are filled with.
+    pub fill: Fill,
+    /// At most so many iterations in a try of `throughput`.
+    pub iterations_max: Option<usize>,
     /// The system against which ratios stand.
     pub baseline: String,
     /// Whether to measure only what the promises need, at the sizes that they name, and longer.
@@ -130,6 +135,8 @@ impl Default for Options {
             rules: Rules::None,
             mode: Mode::Honest,
             vary: false,
+            fill: Fill::Const,
+            iterations_max: None,
             baseline: "file".to_owned(),
             claims: false,
             data: Vec::new(),
@@ -194,6 +201,22 @@ impl Options {
             mode: Mode::Compat,
             count_syncs: false,
             ..Options::documents()
+        }
+    }
+
+    /// The suite `throughput`: every scenario with a fixed count of iterations.
+    pub fn throughput() -> Options {
+        Options { suite: Name::Throughput, ..Options::documents() }
+    }
+
+    /// The suite `throughput` as it was published: as many iterations as a second holds.
+    pub fn throughput_compat() -> Options {
+        Options {
+            mode: Mode::Compat,
+            tries: Some(5),
+            durability: vec![Durability::None],
+            count_syncs: false,
+            ..Options::throughput()
         }
     }
 

@@ -101,6 +101,8 @@ pub struct Record {
     pub noop_tries: Option<usize>,
     /// Calls to the store in one try, by their names, where the suite counts them.
     pub counts: Option<Value>,
+    /// One operation of the first and of the last tenth of a try, in microseconds, where a try is a series.
+    pub tenths: Option<[f64; 2]>,
     /// Deviations.
     pub notes: Vec<String>,
     /// Load average before the row.
@@ -211,6 +213,9 @@ impl Record {
         }
         if let Some(noop_tries) = self.noop_tries {
             record["noop_tries"] = json!(noop_tries);
+        }
+        if let Some(tenths) = self.tenths {
+            record["tenths"] = json!(tenths.map(rounded));
         }
         if let Some(counts) = &self.counts {
             record["counts"] = counts.clone();

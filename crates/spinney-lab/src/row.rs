@@ -75,6 +75,7 @@ impl<R: Row> Station<'_, R> {
         }
         record.hash = Some(hash);
         lane.measure_singles(row, &mut *self.bench)?;
+        record.tenths = lane.tenths();
         record.samples = lane.kept.iter().map(|elapsed| elapsed.wall_us).collect();
         record.cpu = lane.kept.iter().map(|elapsed| elapsed.cpu_us).collect();
         record.singles = lane.singles;
@@ -182,6 +183,7 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         ratio: None,
         noop_tries: None,
         counts: None,
+        tenths: None,
         notes: Vec::new(),
         load1: None,
         time: jiff::Timestamp::now().to_string(),

@@ -16,7 +16,7 @@ use crate::suite::{Name, Row, Scene, Suite, folder_in};
 use crate::syncs;
 use crate::system::{Durability, Factory, Kind};
 use crate::{SERDE_JSON_VERSION, machine};
-use crate::{datastore, documents};
+use crate::{datastore, documents, throughput};
 
 /// Measures what `options` asks for on those of `systems` that it names.
 ///
@@ -29,6 +29,7 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
     match options.suite {
         Name::Datastore => measure(datastore::Suite::new(options)?, options, &factories),
         Name::Documents => measure(documents::Suite::new(options)?, options, &factories),
+        Name::Throughput => measure(throughput::Suite::new(options)?, options, &factories),
     }
 }
 

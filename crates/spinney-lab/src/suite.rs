@@ -4,6 +4,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use spinney_core::{Error, Result};
@@ -21,6 +22,8 @@ pub enum Name {
     Datastore,
     /// Many documents: `documents`.
     Documents,
+    /// One array that grows: `throughput`.
+    Throughput,
 }
 
 /// One row: what is measured, as data.
@@ -218,4 +221,21 @@ pub(crate) fn changed(effect: Effect, id: &str) -> Result<()> {
         Effect::Changed => Ok(()),
         Effect::Unchanged => Err(Error::invalid_input(format!("a try of `{id}` changed nothing"))),
     }
+}
+
+/// How long a series of operations may take.
+const SERIES_MAX: Duration = Duration::from_secs(10);
+/// After this it is known how long it will take.
+const KNOWN_AFTER: Duration = Duration::from_millis(500);
+
+/// `Unsupported` when a series of which so much is done will not end in time.
+pub(crate) fn is_in_time(elapsed: Duration, done: usize, len: usize) -> Result<()> {
+    let is_known = elapsed > KNOWN_AFTER;
+    if is_known && elapsed.as_secs_f64() / done as f64 * len as f64 > SERIES_MAX.as_secs_f64() {
+        return Err(Error::unsupported(format!(
+            "{len} of them, one by one, take longer than {} s",
+            SERIES_MAX.as_secs()
+        )));
+    }
+    Ok(())
 }

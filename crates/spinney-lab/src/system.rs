@@ -12,6 +12,7 @@ use crate::answer::Answer;
 use crate::datastore::document::leaf_text;
 use crate::datastore::rows::Place;
 use crate::documents::Collection;
+use crate::throughput::Array;
 
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -213,6 +214,15 @@ pub trait Factory {
     /// # Errors
     /// `Unsupported` where it does not take part; those of opening it.
     fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
+        let _ = (folder, durability);
+        Err(Error::unsupported("it takes no part in this suite"))
+    }
+
+    /// A new store in `folder` with one empty array, for the suite `throughput`.
+    ///
+    /// # Errors
+    /// As [`Factory::collection`].
+    fn array(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Array>> {
         let _ = (folder, durability);
         Err(Error::unsupported("it takes no part in this suite"))
     }

@@ -33,7 +33,10 @@ impl Report {
     pub fn render(&self) -> String {
         let mut out = String::new();
         match self.rules {
-            _ if self.context.suite != "datastore" => self.write_rates(&mut out),
+            _ if self.context.suite != "datastore" => {
+                self.write_rates(&mut out);
+                self.write_claims(&mut out);
+            }
             Rules::None => {
                 self.write_losses(&mut out);
                 self.sizes().into_iter().for_each(|size| self.write_size(size, &mut out));
@@ -75,10 +78,6 @@ impl Report {
         match (void, self.systems(Kind::Backend).next()) {
             (0, Some(_)) if self.rules == Rules::Model => format!(
                 "verdict: all results agree, and every commit was told to all; peers win {} rows",
-                self.losses().len()
-            ),
-            (0, Some(_)) if self.context.suite == "documents" => format!(
-                "verdict: every document read is the one written; peers win {} rows",
                 self.losses().len()
             ),
             (0, None) => "verdict: only peers were measured; all results agree".to_owned(),
@@ -356,6 +355,7 @@ fn amount(value: f64, unit: Unit) -> String {
         Unit::Ratio => factor(value),
         Unit::Microseconds => in_time(value).trim_end().to_owned(),
         Unit::Bytes => in_bytes(value),
+        Unit::Rate => rates::in_rate(value),
     }
 }
 

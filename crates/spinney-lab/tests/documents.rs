@@ -10,6 +10,7 @@ fn measure(base: Options, change: impl FnOnce(&mut Options)) -> Report {
     let folder = tempfile::tempdir().expect("a folder");
     let mut options = Options {
         backends: ["memory", "lmdb", "json", "fjall"].map(str::to_owned).to_vec(),
+        peers: ["file", "sqlite", "lmdb-raw", "redb"].map(str::to_owned).to_vec(),
         tries: Some(2),
         dir: Some(folder.path().to_owned()),
         seed: Some(7),
@@ -59,7 +60,7 @@ fn every_document_comes_back_as_it_was_on_every_system() {
         let rows: BTreeSet<&str> = hashes.keys().map(|(row, _)| *row).collect();
         assert_eq!(rows.len(), 14 + 14 + 4, "{rows:?}");
         for row in rows {
-            for system in ["memory", "lmdb", "json", "fjall"] {
+            for system in ["memory", "lmdb", "json", "fjall", "lmdb-raw", "redb"] {
                 assert!(measured.contains(&(row, system)), "`{row}` on {system}");
             }
         }

@@ -11,6 +11,7 @@ use signal_hook::flag;
 use spinney::{Error, Result};
 use spinney_lab::compare::compare;
 use spinney_lab::system::Durability;
+use spinney_lab::throughput::item::Fill;
 use spinney_lab::{Options, systems};
 
 use crate::global::Global;
@@ -30,6 +31,7 @@ Examples:
   spinney bench datastore --sizes 1000 --backends memory,lmdb,json --records run.jsonl
   spinney bench datastore --compat --sizes 10000    # as it was published, no-op tries included
   spinney bench documents --backends memory,lmdb    # hello, person and keys with a text
+  spinney bench throughput --fill random --sizes 1,100
   spinney bench datastore --rows 15,A1 --baseline sqlite
   spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
 
@@ -44,7 +46,8 @@ pub struct Bench {
     suite: Option<Suite>,
 
     /// As it was published: of `datastore` ten tries, nothing put back between them in eight rows, the
-    /// mean; of `documents` one try of three rows, in whole milliseconds
+    /// mean; of `documents` one try of three rows, in whole milliseconds; of `throughput` as much as a
+    /// second holds
     #[arg(long, requires = "suite")]
     compat: bool,
 
@@ -56,11 +59,15 @@ pub struct Bench {
     #[arg(long, requires = "suite")]
     vary: bool,
 
-    /// The system against which ratios stand [default: file; of `documents` sqlite]
+    /// The texts of an item, in `throughput` [default: const]
+    #[arg(long, requires = "suite", value_enum)]
+    fill: Option<Filled>,
+
+    /// The system against which ratios stand [default: file; of `documents` and `throughput` sqlite]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
 
-    /// Numbers of items or documents
+    /// Numbers of items or documents; of `throughput` texts in an item
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     sizes: Option<Vec<usize>>,
 
@@ -106,6 +113,17 @@ enum Suite {
     Datastore,
     /// Many documents, set and read back whole, node by node and leaf by leaf
     Documents,
+    /// One array that grows by an item at a time, and its length after each
+    Throughput,
+}
+
+/// What the items of `throughput` hold.
+#[derive(Clone, Copy, ValueEnum)]
+enum Filled {
+    /// One text, again and again
+    Const,
+    /// Texts of random letters
+    Random,
 }
 
 /// What commits must survive before they are answered.
@@ -143,6 +161,8 @@ impl Bench {
             (Some(Suite::Datastore), true) => Options::compat(),
             (Some(Suite::Documents), false) => Options::documents(),
             (Some(Suite::Documents), true) => Options::documents_compat(),
+            (Some(Suite::Throughput), false) => Options::throughput(),
+            (Some(Suite::Throughput), true) => Options::throughput_compat(),
         };
         let level = |level| match level {
             Level::Durable => Durability::Durable,
@@ -161,6 +181,10 @@ impl Bench {
                 .map_or(usual.durability, |levels| levels.into_iter().map(level).collect()),
             rows: self.rows,
             vary: self.vary,
+            fill: match self.fill {
+                Some(Filled::Random) => Fill::Random,
+                Some(Filled::Const) | None => usual.fill,
+            },
             baseline: self.baseline.unwrap_or(usual.baseline),
             records: self.records,
             dir: self.dir,

@@ -1,7 +1,7 @@
 //! One collection on which rows of the suite are done: what it holds, and what came out.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use spinney_core::{Error, Result};
 
@@ -10,13 +10,8 @@ use super::rows::{Batch, Operation, Row};
 use super::set::Set;
 use crate::canonical;
 use crate::record::Record;
-use crate::suite::{self, Outcome, changed};
+use crate::suite::{self, Outcome, changed, is_in_time};
 use crate::system::Effect;
-
-/// How long a series of commits may take.
-const SERIES_MAX: Duration = Duration::from_secs(30);
-/// After this it is known how long it will take.
-const KNOWN_AFTER: Duration = Duration::from_secs(1);
 
 /// What the collection holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,16 +211,4 @@ impl suite::Bench for Bench {
     fn memory_bytes(&self) -> Option<u64> {
         self.collection.memory_bytes()
     }
-}
-
-/// Whether a series of commits will end in time.
-fn is_in_time(elapsed: Duration, done: usize, len: usize) -> Result<()> {
-    let is_known = elapsed > KNOWN_AFTER;
-    if is_known && elapsed.as_secs_f64() / done as f64 * len as f64 > SERIES_MAX.as_secs_f64() {
-        return Err(Error::unsupported(format!(
-            "{len} documents in commits of their own take longer than {} s",
-            SERIES_MAX.as_secs()
-        )));
-    }
-    Ok(())
 }

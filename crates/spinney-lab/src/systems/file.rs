@@ -20,10 +20,12 @@ use crate::answer::Answer;
 use crate::datastore::document::{item_key, leaf_text, numbered, write_item_path};
 use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Undo, undo_by_edit};
 
+mod array;
 mod documents;
 mod model;
 
 use crate::documents::Collection;
+use crate::throughput::Array;
 use documents::Documents;
 use model::{below, judge, nodes};
 
@@ -77,8 +79,13 @@ impl Factory for File {
     fn design_in(&self, suite: &str) -> &str {
         match suite {
             "documents" => documents::DESIGN,
+            "throughput" => array::DESIGN,
             _ => DESIGN,
         }
+    }
+
+    fn array(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Array>> {
+        Ok(Box::new(array::Array::new(Place::new(folder, durability)?)?))
     }
 
     fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {

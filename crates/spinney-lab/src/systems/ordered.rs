@@ -8,6 +8,9 @@
 //! typed (see `record.rs`), so that what the model forbids cannot be stored; who subscribed is called
 //! with what each commit changes, and reads the records that a removal of all of them removes.
 
+mod array;
+mod documents;
+mod leaves;
 mod record;
 mod rows;
 
@@ -18,8 +21,11 @@ use serde_json::Value;
 use spinney_core::{Error, Result};
 
 use crate::datastore::document::{item_key, leaf_text, numbered};
+use crate::documents::Collection;
 use crate::engine::{Engine, EngineFactory, Reader, Records};
 use crate::system::{Delivery, Durability, Effect, Factory, Kind, System};
+use crate::throughput::Array;
+use documents::Documents;
 use record::{Entry, Item};
 
 /// Items by member name.
@@ -40,6 +46,8 @@ const GAP: u64 = 1 << 40;
 pub struct Ordered {
     engine: Box<dyn EngineFactory>,
     design: String,
+    documents_design: String,
+    array_design: String,
 }
 
 impl Ordered {
@@ -50,7 +58,10 @@ impl Ordered {
              each `k`, presence of `cont`; {}",
             engine.design()
         );
-        Ordered { engine, design }
+        let with_engine = |design: &str| format!("{design}; {}", engine.design());
+        let documents_design = with_engine(documents::DESIGN);
+        let array_design = with_engine(array::DESIGN);
+        Ordered { engine, design, documents_design, array_design }
     }
 }
 
@@ -67,6 +78,14 @@ impl Factory for Ordered {
         &self.design
     }
 
+    fn design_in(&self, suite: &str) -> &str {
+        match suite {
+            "documents" => &self.documents_design,
+            "throughput" => &self.array_design,
+            _ => &self.design,
+        }
+    }
+
     fn settings(&self, durability: Durability) -> Vec<(String, String)> {
         self.engine.settings(durability)
     }
@@ -81,6 +100,14 @@ impl Factory for Ordered {
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
         Ok(Box::new(Store { engine: self.engine.open(folder, durability)?, given: None }))
+    }
+
+    fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
+        Ok(Box::new(Documents::new(self.engine.open(folder, durability)?)))
+    }
+
+    fn array(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Array>> {
+        Ok(Box::new(array::Array::new(self.engine.open(folder, durability)?)))
     }
 }
 

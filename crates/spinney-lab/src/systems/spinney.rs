@@ -9,6 +9,7 @@
 //! Nothing decoded is kept, so `cached` rows do the same as the others. The store reclaims removed
 //! subtrees by itself in the background; `settle` waits for that.
 
+mod array;
 mod documents;
 mod edit;
 mod opened;
@@ -23,6 +24,7 @@ use spinney_core::{Error, Result};
 
 use crate::documents::Collection;
 use crate::system::{Durability, Factory, Kind, System};
+use crate::throughput::Array;
 use documents::Documents;
 use opened::{Opened, Slot};
 use store::Store;
@@ -170,9 +172,14 @@ impl Factory for Spinney {
         Ok(Box::new(Documents::new(self.opened(folder, durability)?)))
     }
 
+    fn array(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Array>> {
+        Ok(Box::new(array::Array::new(self.opened(folder, durability)?)?))
+    }
+
     fn design_in(&self, suite: &str) -> &str {
         match suite {
             "documents" => documents::DESIGN,
+            "throughput" => array::DESIGN,
             _ => DESIGN,
         }
     }

@@ -15,6 +15,7 @@
 //! than WAL with `synchronous=OFF`, where a commit still survives the process: it stands for
 //! `process` and for `none`.
 
+mod array;
 mod documents;
 mod rows;
 
@@ -30,6 +31,7 @@ use crate::canonical::write_string;
 use crate::datastore::document::{item_key, leaf_text, numbered};
 use crate::documents::Collection;
 use crate::system::{Delivery, Durability, Effect, Factory, Kind, System};
+use crate::throughput::Array;
 use documents::Documents;
 
 /// Nodes of an item of `lst`.
@@ -113,32 +115,44 @@ impl Factory for Sqlite {
     }
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
-        let database = connect(folder, durability, SCHEMA)?;
+        let database = create(folder, durability, SCHEMA)?;
         Ok(Box::new(Store { database, given: None }))
     }
 
     fn design_in(&self, suite: &str) -> &str {
         match suite {
             "documents" => documents::DESIGN,
+            "throughput" => array::DESIGN,
             _ => DESIGN,
         }
     }
 
+    fn array(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Array>> {
+        drop(create(folder, durability, array::SCHEMA)?);
+        Ok(Box::new(array::Array::new(folder, durability)?))
+    }
+
     fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
-        Ok(Box::new(Documents::new(connect(folder, durability, documents::SCHEMA)?)))
+        Ok(Box::new(Documents::new(create(folder, durability, documents::SCHEMA)?)))
     }
 }
 
 /// A new database with these tables.
-fn connect(folder: &Path, durability: Durability, schema: &str) -> Result<Connection> {
+fn create(folder: &Path, durability: Durability, schema: &str) -> Result<Connection> {
+    let database = connect(folder, durability)?;
+    database.execute_batch(schema).map_err(failed)?;
+    database.execute_batch(GROW_WAL).map_err(failed)?;
+    Ok(database)
+}
+
+/// A connection to the database in a folder.
+fn connect(folder: &Path, durability: Durability) -> Result<Connection> {
     let database = Connection::open(folder.join("store.sqlite")).map_err(failed)?;
     for (name, value) in PRAGMAS {
         database.pragma_update(None, name, value).map_err(failed)?;
     }
     let synchronous = if durability == Durability::Durable { "FULL" } else { "OFF" };
     database.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
-    database.execute_batch(schema).map_err(failed)?;
-    database.execute_batch(GROW_WAL).map_err(failed)?;
     database.set_prepared_statement_cache_capacity(64);
     Ok(database)
 }

@@ -1,0 +1,226 @@
+//! One array on which rows of the suite are done: what it holds, and what came out.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use spinney_core::{Error, Result};
+
+use super::array::Array;
+use super::item::{Item, position};
+use super::rows::{Operation, Row};
+use crate::canonical;
+use crate::options::Mode;
+use crate::record::Record;
+use crate::suite::{self, Outcome, is_in_time};
+
+/// How long the published procedure goes on.
+const LOOP: Duration = Duration::from_secs(1);
+
+/// The clock is looked at once in so many reads, after as many first ones.
+const CLOCK_EACH: usize = 64;
+
+/// An array between its rows.
+pub struct Bench {
+    array: Box<dyn Array>,
+    item: Rc<Item>,
+    mode: Mode,
+    /// Items that the array holds; `None` when that is not known.
+    pushed: Option<usize>,
+    /// Clients of the next try.
+    clients: Vec<Box<dyn Array + Send>>,
+    /// Iterations of each try.
+    iterations: Vec<usize>,
+}
+
+impl Bench {
+    /// An empty array, to which this item is pushed.
+    pub fn new(array: Box<dyn Array>, item: Rc<Item>, mode: Mode) -> Bench {
+        Bench { array, item, mode, pushed: Some(0), clients: Vec::new(), iterations: Vec::new() }
+    }
+
+    /// Whether a try is over after so many iterations.
+    fn is_over(&self, row: &Row, done: usize, begin: Instant) -> Result<bool> {
+        if self.mode == Mode::Compat {
+            return Ok(done > 0 && begin.elapsed() >= LOOP);
+        }
+        let wanted = row.iterations(self.item.len());
+        if done > 0 && done < wanted {
+            is_in_time(begin.elapsed(), done, wanted)?;
+        }
+        Ok(done == wanted)
+    }
+
+    fn push_alone(&mut self, row: &Row) -> Result<Outcome> {
+        let mut times = Vec::with_capacity(row.iterations(self.item.len()));
+        let begin = Instant::now();
+        let mut last = begin;
+        while !self.is_over(row, times.len(), begin)? {
+            self.array.push(&self.item)?;
+            let len = self.array.count()?;
+            let now = Instant::now();
+            times.push((now - last).as_nanos() as f64 / 1e3);
+            last = now;
+            if len != times.len() as u64 {
+                return Err(wrong(row, len, times.len()));
+            }
+        }
+        self.pushed = Some(times.len());
+        Ok(Outcome::Series(times))
+    }
+
+    fn push_together(&mut self, row: &Row) -> Result<Outcome> {
+        let clients = std::mem::take(&mut self.clients);
+        let each = row.iterations(self.item.len()).div_ceil(clients.len());
+        let (item, count) = (&*self.item, each * clients.len());
+        let work = |mut client: Box<dyn Array + Send>| -> Result<()> {
+            for done in 1..=each as u64 {
+                client.push(item)?;
+                let len = client.count()?;
+                if len < done {
+                    return Err(wrong(row, len, done as usize));
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let work = &work;
+            let running: Vec<_> =
+                clients.into_iter().map(|client| scope.spawn(move || work(client))).collect();
+            running.into_iter().try_for_each(|client| client.join().expect("no client panics"))
+        })?;
+        self.pushed = Some(count);
+        Ok(Outcome::Many(count))
+    }
+
+    fn read(
+        &mut self,
+        row: &Row,
+        mut one: impl FnMut(&mut dyn Array, usize) -> Result<()>,
+    ) -> Result<Outcome> {
+        let begin = Instant::now();
+        let wanted = match self.mode {
+            Mode::Honest => row.iterations(self.item.len()),
+            Mode::Compat => usize::MAX,
+        };
+        let mut done = 0;
+        while done < wanted {
+            // Reads would feel it, if the clock was looked at after each.
+            let is_due = done < CLOCK_EACH || done.is_multiple_of(CLOCK_EACH);
+            if is_due && self.is_over(row, done, begin)? {
+                break;
+            }
+            one(&mut *self.array, done)?;
+            done += 1;
+        }
+        Ok(Outcome::Many(done))
+    }
+}
+
+impl suite::Bench for Bench {
+    type Row = Row;
+
+    fn prepare(&mut self, row: &Row) -> Result<()> {
+        let wanted = usize::from(!suite::Row::writes(row));
+        if self.pushed == Some(wanted) {
+            return Ok(());
+        }
+        if self.pushed != Some(0) {
+            self.array.clear()?;
+            self.array.settle()?;
+        }
+        if wanted > 0 {
+            self.array.push(&self.item)?;
+            self.array.settle()?;
+        }
+        self.pushed = Some(wanted);
+        Ok(())
+    }
+
+    fn arm(&mut self, row: &Row) -> Result<()> {
+        if let Operation::PushTogether(clients) = row.operation {
+            self.clients = (0..clients).map(|_| self.array.client()).collect::<Result<_>>()?;
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, row: &Row) -> Result<Outcome> {
+        if suite::Row::writes(row) {
+            self.pushed = None;
+        }
+        let outcome = match row.operation {
+            Operation::Push => self.push_alone(row)?,
+            Operation::PushTogether(_) => self.push_together(row)?,
+            Operation::Length => self.read(row, |array, _| match array.count()? {
+                1 => Ok(()),
+                len => Err(wrong(row, len, 1)),
+            })?,
+            Operation::Text => {
+                let item = Rc::clone(&self.item);
+                self.read(row, |array, done| {
+                    let position = position(done, item.len());
+                    match array.text(position)? {
+                        text if text == item.text(position) => Ok(()),
+                        text => Err(Error::invalid_input(format!(
+                            "`{}` read `{text}` at {position}",
+                            row.id
+                        ))),
+                    }
+                })?
+            }
+        };
+        self.iterations.push(match &outcome {
+            Outcome::Series(times) => times.len(),
+            Outcome::Many(count) => *count,
+            _ => 0,
+        });
+        Ok(outcome)
+    }
+
+    fn check(&mut self, _row: &Row, _outcome: &Outcome) -> Result<()> {
+        // Each answer was compared when it was given.
+        Ok(())
+    }
+
+    fn verify(&mut self, _row: &Row, _outcome: &Outcome) -> Result<(String, bool)> {
+        let expected = self.item.store(self.pushed.unwrap_or_default());
+        let mut got = Vec::with_capacity(expected.len());
+        self.array.export(&mut got)?;
+        // Equal texts hash equal; canonical form is made only where they differ.
+        if got != expected {
+            got = canonical::canonical(&got)?;
+        }
+        Ok((canonical::hash(&got), got == expected))
+    }
+
+    fn forget(&mut self) {
+        self.pushed = None;
+    }
+
+    fn describe(&self, row: &Row, _outcome: &Outcome, record: &mut Record) {
+        if self.mode == Mode::Compat {
+            // As many as a second held, each try its own count.
+            let tries = self.iterations[self.iterations.len() - record.samples.len()..].iter();
+            for (sample, iterations) in record.samples.iter_mut().zip(tries) {
+                *sample /= *iterations as f64;
+            }
+            record.ops = self.iterations.last().copied().unwrap_or_default();
+            record.ops_of_sample = 1;
+        } else if let Operation::PushTogether(clients) = row.operation {
+            let each = row.iterations(self.item.len()).div_ceil(clients);
+            record.ops = each * clients;
+            record.ops_of_sample = record.ops;
+        }
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.array.settle()
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        self.array.memory_bytes()
+    }
+}
+
+fn wrong(row: &Row, len: u64, expected: usize) -> Error {
+    Error::invalid_input(format!("`{}` read the length {len}; it must be {expected}", row.id))
+}

@@ -1,0 +1,98 @@
+//! The suite `throughput` at a tiny size: every row on every system, equal stores at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spinney_lab::claims::{Verdict, claims};
+use spinney_lab::record::Status;
+use spinney_lab::system::Durability;
+use spinney_lab::throughput::item::{Fill, Item};
+use spinney_lab::{Options, Report, run, systems};
+
+const PUSHES: usize = 40;
+
+fn measure(base: Options, change: impl FnOnce(&mut Options)) -> Report {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = Options {
+        sizes: vec![3, 500],
+        backends: ["memory", "lmdb", "json", "fjall"].map(str::to_owned).to_vec(),
+        iterations_max: Some(PUSHES),
+        peers: ["file", "sqlite", "lmdb-raw", "redb"].map(str::to_owned).to_vec(),
+        tries: Some(2),
+        dir: Some(folder.path().to_owned()),
+        seed: Some(7),
+        count_syncs: false,
+        progress: false,
+        ..base
+    };
+    change(&mut options);
+    let systems = systems::all(&options.backends, &options.peers).expect("all are known");
+    run(&options, systems).expect("a run")
+}
+
+#[test]
+fn every_row_ends_with_the_same_store_on_every_system() {
+    for fill in [Fill::Const, Fill::Random] {
+        let report = measure(Options::throughput(), |options| options.fill = fill);
+        let mut measured: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for record in report.records.iter().filter(|record| record.system != "limit") {
+            match &record.status {
+                Status::Ok | Status::Noisy => {
+                    let row = record.test.split(" [").next().expect("a name");
+                    let items = if row.starts_with("read+write") { PUSHES } else { 1 };
+                    let expected = Item::new(record.size, fill).hash(items);
+                    assert_eq!(record.hash.as_ref(), Some(&expected), "{record:?}");
+                    assert_eq!(record.ops_of_sample, PUSHES);
+                    assert_eq!(record.tenths.is_some(), row == "read+write", "{record:?}");
+                    measured.entry(row).or_default().insert(&record.system);
+                }
+                Status::Skipped(reason) => assert!(
+                    ["it lives in memory", "it has one client"].contains(&&**reason),
+                    "{record:?}"
+                ),
+                other => panic!("{other:?}: {record:?}"),
+            }
+        }
+        let all = BTreeSet::from([
+            "memory", "lmdb", "json", "fjall", "file", "sqlite", "lmdb-raw", "redb",
+        ]);
+        for row in ["read+write", "reads", "reads of texts"] {
+            assert_eq!(measured[row], all, "{row}");
+        }
+        assert_eq!(measured["read+write, 8 clients"].len(), all.len() - 1);
+        assert_eq!(report.exit_code(), 0);
+    }
+}
+
+#[test]
+fn the_published_procedure_counts_what_a_second_holds() {
+    let report = measure(Options::throughput_compat(), |options| {
+        options.sizes = vec![3];
+        options.rows = vec!["reads".to_owned()];
+        options.backends = vec!["memory".to_owned()];
+        options.peers = Vec::new();
+        options.tries = Some(1);
+    });
+    let record = report.find("reads", 3, "memory").expect("measured");
+    assert!(record.ops > PUSHES && record.ops_of_sample == 1, "{record:?}");
+    let rate = record.rate().expect("a rate");
+    assert!(rate / record.ops as f64 > 0.5 && rate <= record.ops as f64 * 1.01, "{record:?}");
+}
+
+#[test]
+fn promises_are_judged() {
+    let report = measure(Options::throughput(), |options| {
+        options.sizes = vec![1];
+        options.backends = vec!["lmdb".to_owned()];
+        options.durability = vec![Durability::Durable, Durability::Process];
+        options.rows = vec!["read+write".to_owned(), "read+write, 8 clients".to_owned()];
+    });
+    let claims = claims(&report);
+    let find = |promise: &str| {
+        let found = claims.iter().find(|claim| claim.promise.contains(promise));
+        found.unwrap_or_else(|| panic!("no promise `{promise}`")).verdict
+    };
+    for promise in ["against a raw fdatasync", "pushes a second", "clients", "last tenth"] {
+        assert_ne!(find(promise), Verdict::NotMeasured, "{promise}");
+    }
+    assert_eq!(find("reads a second"), Verdict::NotMeasured);
+}
