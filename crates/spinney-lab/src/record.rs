@@ -143,7 +143,11 @@ impl Record {
 
     /// Operations a second, at the figure of the row.
     pub fn rate(&self) -> Option<f64> {
-        self.figure().filter(|us| *us > 0.0).map(|us| self.ops_of_sample as f64 * 1e6 / us)
+        let us = match self.mode {
+            Mode::Honest => statistics::median(&self.samples),
+            Mode::Compat => statistics::mean(&self.samples),
+        };
+        self.number(us).filter(|us| *us > 0.0).map(|us| self.ops_of_sample as f64 * 1e6 / us)
     }
 
     /// The median of the limit that was sampled between the runs.

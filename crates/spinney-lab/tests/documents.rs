@@ -46,6 +46,7 @@ fn every_document_comes_back_as_it_was_on_every_system() {
                 Status::Skipped(reason) => assert!(
                     [
                         "it lives in memory",
+                        "its commits are synced, or lost with the process",
                         "its documents are set whole",
                         "a document is one value, which has no siblings to step over",
                         "what is parsed of a file is whole documents",
@@ -83,8 +84,8 @@ fn calls_are_counted_as_published() {
         let record = report.find(test, 100, "memory").expect(test);
         record.counts.as_ref().expect("counted")[call].as_u64().expect("a number")
     };
-    assert_eq!(calls("hello set, one commit [none]", "set"), 100);
-    assert_eq!(calls("person set, one commit [none]", "set"), 500);
+    assert_eq!(calls("hello set in one commit [none]", "set"), 100);
+    assert_eq!(calls("person set in one commit [none]", "set"), 500);
     for (call, count) in [("def", 700), ("nxt", 800), ("get", 500), ("nxt_end", 200)] {
         assert_eq!(calls("person get (nested next)", call), count, "{call}");
     }
@@ -120,4 +121,37 @@ fn a_row_that_does_not_exist_is_refused_with_the_choice() {
     let systems = systems::all(&options.backends, &options.peers).expect("all are known");
     let error = run(&options, systems).expect_err("no such row").to_string();
     assert!(error.contains("`person put` is no row") && error.contains("person set"), "{error}");
+}
+
+#[test]
+fn own_documents_are_measured_as_the_published_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (lines, one) = (folder.path().join("own.jsonl"), folder.path().join("one.json"));
+    let document = r#"{"[1]":"true","a/b":["1e5",{"é":[]},[1.5,null]],"n":{"~":{}}}"#;
+    std::fs::write(&lines, format!("{document}\n{{\"[1]\":\"日本\"}}\n")).expect("writes");
+    std::fs::write(&one, document).expect("writes");
+    let report = measure(Options::documents(), |options| {
+        options.data = vec![lines, one];
+        options.sizes = vec![5];
+        options.durability = vec![Durability::None];
+    });
+    assert_eq!(report.exit_code(), 0, "{:?}", report.records);
+    for system in ["memory", "lmdb", "json", "fjall", "lmdb-raw", "redb"] {
+        for row in ["set in one commit [none]", "get (nested next)", "get_q (leaf cursor)"] {
+            let test = format!("own.jsonl {row}");
+            let record =
+                report.find(&test, 5, system).unwrap_or_else(|| panic!("{test}, {system}"));
+            assert!(record.counts.is_some(), "{record:?}");
+        }
+    }
+    for row in ["get whole", "leaf get", "leaf set [none]"] {
+        for system in ["sqlite", "file", "lmdb"] {
+            let test = format!("one.json {row}");
+            assert!(report.find(&test, 5, system).is_some(), "{test}, {system}");
+        }
+    }
+    let imported = |system: &str| {
+        report.extras.iter().any(|extra| extra.test == "import one.json" && extra.system == system)
+    };
+    assert!(imported("lmdb") && imported("fjall"));
 }

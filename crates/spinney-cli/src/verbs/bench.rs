@@ -31,6 +31,7 @@ Examples:
   spinney bench datastore --sizes 1000 --backends memory,lmdb,json --records run.jsonl
   spinney bench datastore --compat --sizes 10000    # as it was published, no-op tries included
   spinney bench documents --backends memory,lmdb    # hello, person and keys with a text
+  spinney bench documents --data own.jsonl --peers sqlite,lmdb-raw
   spinney bench throughput --fill random --sizes 1,100
   spinney bench datastore --rows 15,A1 --baseline sqlite
   spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
@@ -54,6 +55,10 @@ pub struct Bench {
     /// Compare two files of records instead of measuring
     #[arg(long, num_args = 2, value_names = ["OLD.jsonl", "NEW.jsonl"], exclusive = true)]
     compare: Vec<PathBuf>,
+
+    /// Measure `documents` on these files: JSON or JSON5, or `.jsonl` with a document a line
+    #[arg(long, requires = "suite", value_name = "FILE,..", value_delimiter = ',')]
+    data: Vec<PathBuf>,
 
     /// Make the copies of a document differ, in `documents`
     #[arg(long, requires = "suite")]
@@ -181,6 +186,7 @@ impl Bench {
                 .map_or(usual.durability, |levels| levels.into_iter().map(level).collect()),
             rows: self.rows,
             vary: self.vary,
+            data: self.data,
             fill: match self.fill {
                 Some(Filled::Random) => Fill::Random,
                 Some(Filled::Const) | None => usual.fill,

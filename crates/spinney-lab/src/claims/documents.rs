@@ -7,12 +7,12 @@ use crate::system::Kind;
 /// Rows, and at least how many times as fast as the best peer.
 const BEST: [(&str, f64); 8] = [
     ("person set whole", 1.0),
-    ("person set whole, 1 000 a commit", 1.0),
-    ("person set whole, one commit", 1.0),
+    ("person set whole by 1 000", 1.0),
+    ("person set whole in one commit", 1.0),
     ("person get whole", 1.0),
     ("hello set whole", 0.5),
-    ("hello set whole, 1 000 a commit", 0.5),
-    ("hello set whole, one commit", 0.5),
+    ("hello set whole by 1 000", 0.5),
+    ("hello set whole in one commit", 0.5),
     ("hello get whole", 0.5),
 ];
 /// Rows, and at least how many times as fast as GT.M.

@@ -21,7 +21,7 @@ impl Judge<'_> {
             let parts = both(self.limit(push, FDATASYNC, size), one);
             let promise = "rate of durable pushes against a raw fdatasync".to_owned();
             self.ratio(promise, size, parts, Side::AtLeast, 0.5);
-            let together = self.iteration(&format!("{push}, {CLIENTS} clients"), size);
+            let together = self.iteration(&format!("{push} by {CLIENTS} clients"), size);
             let promise = format!("durable pushes of {CLIENTS} clients against one");
             self.ratio(promise, size, both(one, together), Side::AtLeast, 3.0);
             let rate = self.iteration(&format!("{push} [process]"), size).map(|us| 1e6 / us);

@@ -107,19 +107,18 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// So many times as many.
-    pub(crate) fn times(self, count: u64) -> Calls {
-        let Calls { set, make, get, def, nxt, nxt_end, nxq, nxq_end, cur } = self;
+    /// Both together.
+    pub(crate) fn plus(self, more: Calls) -> Calls {
         Calls {
-            set: set * count,
-            make: make * count,
-            get: get * count,
-            def: def * count,
-            nxt: nxt * count,
-            nxt_end: nxt_end * count,
-            nxq: nxq * count,
-            nxq_end: nxq_end * count,
-            cur: cur * count,
+            set: self.set + more.set,
+            make: self.make + more.make,
+            get: self.get + more.get,
+            def: self.def + more.def,
+            nxt: self.nxt + more.nxt,
+            nxt_end: self.nxt_end + more.nxt_end,
+            nxq: self.nxq + more.nxq,
+            nxq_end: self.nxq_end + more.nxq_end,
+            cur: self.cur + more.cur,
         }
     }
 

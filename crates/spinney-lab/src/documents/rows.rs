@@ -115,29 +115,29 @@ const SET_WHOLE: &str = "what does a document cost, set in one call?";
 /// together.
 #[rustfmt::skip]
 const DONE: &[(&str, Operation, &str)] = &[
-    ("set",                           Operation::Set(By::Leaf, Batch::One),          SET),
-    ("set, 1 000 a commit",           Operation::Set(By::Leaf, Batch::Thousand),     SET),
-    ("set, one commit",               Operation::Set(By::Leaf, Batch::All),          SET),
-    ("get (nested next)",             Operation::Get(Reading::Nested),               "what does it cost to iterate over each level of a document?"),
-    ("get_q (leaf cursor)",           Operation::Get(Reading::Cursor),               "is one cursor over the leaves faster than iterating over levels?"),
-    ("scan of leaves",                Operation::Scan(By::Leaf),                     "what do the leaves of all documents cost in one pass?"),
-    ("leaf get",                      Operation::GetLeaf,                            "what does one leaf cost, without the rest of its document?"),
-    ("leaf set",                      Operation::SetLeaf(Batch::One),                "what does a change of one leaf cost, without the rest of its document?"),
-    ("leaf set, one commit",          Operation::SetLeaf(Batch::All),                "and where all changes share one commit?"),
-    ("set whole",                     Operation::Set(By::Document, Batch::One),      SET_WHOLE),
-    ("set whole, 1 000 a commit",     Operation::Set(By::Document, Batch::Thousand), SET_WHOLE),
-    ("set whole, one commit",         Operation::Set(By::Document, Batch::All),      SET_WHOLE),
-    ("get whole",                     Operation::Get(Reading::Whole),                "what does a document cost, read in one call?"),
-    ("scan of documents",             Operation::Scan(By::Document),                 "what do all documents cost in one pass?"),
+    ("set",                      Operation::Set(By::Leaf, Batch::One),           SET),
+    ("set by 1 000",             Operation::Set(By::Leaf, Batch::Thousand),      SET),
+    ("set in one commit",        Operation::Set(By::Leaf, Batch::All),           SET),
+    ("get (nested next)",        Operation::Get(Reading::Nested),      "what does it cost to iterate over each level of a document?"),
+    ("get_q (leaf cursor)",      Operation::Get(Reading::Cursor),      "is one cursor over the leaves faster than iterating over levels?"),
+    ("scan of leaves",           Operation::Scan(By::Leaf),            "what do the leaves of all documents cost in one pass?"),
+    ("leaf get",                 Operation::GetLeaf,                   "what does one leaf cost, without the rest of its document?"),
+    ("leaf set",                 Operation::SetLeaf(Batch::One),       "what does a change of one leaf cost, without the rest of its document?"),
+    ("leaf set in one commit",   Operation::SetLeaf(Batch::All),       "and where all changes share one commit?"),
+    ("set whole",                Operation::Set(By::Document, Batch::One), SET_WHOLE),
+    ("set whole by 1 000",       Operation::Set(By::Document, Batch::Thousand), SET_WHOLE),
+    ("set whole in one commit",  Operation::Set(By::Document, Batch::All), SET_WHOLE),
+    ("get whole",                Operation::Get(Reading::Whole),       "what does a document cost, read in one call?"),
+    ("scan of documents",        Operation::Scan(By::Document),        "what do all documents cost in one pass?"),
 ];
 
 /// As [`DONE`], with one text and nothing around it.
 #[rustfmt::skip]
 const DONE_KV: &[(&str, Operation, &str)] = &[
-    ("set",                           Operation::Set(By::Document, Batch::One),      "what does a key with a text cost?"),
-    ("set, one commit",               Operation::Set(By::Document, Batch::All),      "and where all share one commit?"),
-    ("get",                           Operation::Get(Reading::Whole),                "what does the text of a key cost?"),
-    ("next",                          Operation::Scan(By::Document),                 "what does a step from key to key cost?"),
+    ("set",                      Operation::Set(By::Document, Batch::One), "what does a key with a text cost?"),
+    ("set in one commit",        Operation::Set(By::Document, Batch::All), "and where all share one commit?"),
+    ("get",                      Operation::Get(Reading::Whole),       "what does the text of a key cost?"),
+    ("next",                     Operation::Scan(By::Document),        "what does a step from key to key cost?"),
 ];
 
 /// Every row about these documents, in the order in which they run.

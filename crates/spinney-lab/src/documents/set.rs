@@ -1,24 +1,34 @@
 //! The documents of the suite: copies of one document, numbered from 1.
 
-use spinney::{Value, formats};
+use std::fs;
+use std::path::Path as FilePath;
+
+use spinney::Value;
+use spinney::formats::{self, Dialect};
 use spinney_core::read::Leaves;
+use spinney_core::value::ValueBuilder;
 use spinney_core::{Error, Path, Result};
 
 use super::collection::Calls;
 use crate::answer::Answer;
 use crate::canonical;
 
+/// Bytes of a file's copies, as long as it has one document.
+const FILE_BYTES: usize = 10_000_000;
+/// Copies of a file with one document.
+const COPIES_MAX: usize = 10_000;
+
 /// What a document is made of.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The first word of its rows.
     pub name: String,
-    /// The document.
-    pub document: Value,
+    /// The documents, which the copies repeat in turn; of those that were published there is one.
+    pub documents: Vec<Value>,
     /// The leaf that single reads and writes are about; empty where the document is one.
     pub leaf: String,
     /// The numbers of copies that were published.
-    pub sizes: &'static [usize],
+    pub sizes: Vec<usize>,
 }
 
 impl Source {
@@ -39,9 +49,50 @@ impl Source {
         Source::published("kv", r#""hello world""#, "", &[1_000, 1_000_000])
     }
 
-    fn published(name: &str, text: &str, leaf: &str, sizes: &'static [usize]) -> Source {
+    fn published(name: &str, text: &str, leaf: &str, sizes: &[usize]) -> Source {
         let document = formats::parse(text).expect("a published document is JSON");
-        Source { name: name.to_owned(), document, leaf: leaf.to_owned(), sizes }
+        Source {
+            name: name.to_owned(),
+            documents: vec![document],
+            leaf: leaf.to_owned(),
+            sizes: sizes.to_vec(),
+        }
+    }
+
+    /// The document of a JSON or JSON5 file, or those of the lines of a `.jsonl` file. The leaf is
+    /// chosen by `seed` among those that every document has at the same path.
+    ///
+    /// # Errors
+    /// `Io` when the file cannot be read; `InvalidInput` when it is not JSON, holds no document, or its
+    /// documents have no leaf in common.
+    pub fn file(path: &FilePath, seed: u64) -> Result<Source> {
+        let at = |error: Error| error.at(path.display());
+        let text = fs::read(path).map_err(|error| {
+            Error::io(format!("cannot read `{}`", path.display())).with_source(error)
+        })?;
+        let mut builder = ValueBuilder::default();
+        let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
+        match is_lines {
+            true => formats::read_lines(&*text, &mut builder),
+            false => formats::read(&*text, Dialect::Json5, &mut builder),
+        }
+        .map_err(at)?;
+        let documents = match builder.finish() {
+            Some(Value::List(lines)) if is_lines => lines.iter().cloned().collect(),
+            document => Vec::from_iter(document),
+        };
+        let leaf = common_leaf(&documents, seed)?.ok_or_else(|| {
+            at(Error::invalid_input(
+                "the documents have no text, number, `true`, `false` or `null` at \
+                a common path, which single reads and writes need",
+            ))
+        })?;
+        let copies = match documents.len() {
+            1 => (FILE_BYTES / text.len().max(1)).clamp(1, COPIES_MAX),
+            many => many,
+        };
+        let name = path.file_name().map_or("file".into(), |name| name.to_string_lossy());
+        Ok(Source { name: name.into_owned(), documents, leaf, sizes: vec![copies] })
     }
 }
 
@@ -49,9 +100,8 @@ impl Source {
 pub struct Set {
     source: Source,
     len: usize,
-    /// One of all copies that are equal, or each.
+    /// Those that are repeated in turn, or each.
     copies: Vec<Copy>,
-    shape: Shape,
 }
 
 /// One document in the forms that systems take.
@@ -64,6 +114,7 @@ pub struct Copy {
     pub text: String,
     /// What makes the document when it is set, one after the other.
     pub steps: Vec<Step>,
+    shape: Shape,
 }
 
 /// Something that is set.
@@ -91,10 +142,15 @@ impl Set {
     /// # Errors
     /// `InvalidInput` when copies are to differ and hold no text; `Unsupported` for bytes.
     pub fn new(source: Source, len: usize, vary: bool) -> Result<Set> {
-        let copies = match vary {
-            false => vec![Copy::new(source.document.clone())?],
+        let copies: Vec<Copy> = match vary {
+            false => source.documents.iter().cloned().map(Copy::new).collect::<Result<_>>()?,
             true => (1..=len)
-                .map(|number| Copy::new(varied(&source.document, number)?))
+                .map(|number| {
+                    Copy::new(varied(
+                        &source.documents[(number - 1) % source.documents.len()],
+                        number,
+                    )?)
+                })
                 .collect::<Result<_>>()?,
         };
         if vary && len > 1 && copies[0].text == copies[1].text {
@@ -103,8 +159,7 @@ impl Set {
                 source.name
             )));
         }
-        let shape = Shape::of(&source.document)?;
-        Ok(Set { source, len, copies, shape })
+        Ok(Set { source, len, copies })
     }
 
     /// n, the count of copies.
@@ -159,9 +214,17 @@ impl Set {
 
     /// The calls that a phase over all copies makes, where a system goes leaf by leaf.
     pub fn calls(&self, phase: Phase) -> Calls {
-        let Shape { inner, leaves } = self.shape;
+        (1..=self.len)
+            .map(|number| self.copy(number).shape.calls(phase))
+            .fold(Calls::default(), Calls::plus)
+    }
+}
+
+impl Shape {
+    fn calls(self, phase: Phase) -> Calls {
+        let Shape { inner, leaves } = self;
         let edges = inner + leaves - 1;
-        let each = match phase {
+        match phase {
             Phase::Set => Calls { set: leaves, ..Calls::default() },
             Phase::Nested => Calls {
                 get: leaves,
@@ -171,8 +234,7 @@ impl Set {
                 ..Calls::default()
             },
             Phase::Cursor => Calls { def: 1, nxt: 1, nxq: leaves, nxq_end: 1, ..Calls::default() },
-        };
-        each.times(self.len as u64)
+        }
     }
 }
 
@@ -194,7 +256,8 @@ impl Copy {
                 .map_err(|error| Error::invalid_input("a text is not UTF-8").with_source(error))?;
         let json = parsed(text.as_bytes())?;
         let steps = steps(&value)?;
-        Ok(Copy { value, json, text, steps })
+        let shape = Shape::of(&value)?;
+        Ok(Copy { value, json, text, steps, shape })
     }
 }
 
@@ -209,6 +272,30 @@ impl Shape {
         }
         Ok(Shape { inner, leaves })
     }
+}
+
+/// A path at which every document has a scalar, chosen by `seed`.
+fn common_leaf(documents: &[Value], seed: u64) -> Result<Option<String>> {
+    let mut common: Vec<Path> = Vec::new();
+    for (at, document) in documents.iter().enumerate() {
+        if at > 0 {
+            common.retain(|path| document.pointer(path).is_some_and(is_scalar));
+            continue;
+        }
+        let (mut cursor, mut way) = (Leaves::new(document), Way::default());
+        while let Some(kept) = cursor.advance()? {
+            way.turn(&cursor, kept, &mut Vec::new())?;
+            if is_scalar(cursor.node()) && cursor.depth() > 0 {
+                common.push(way.text(false));
+            }
+        }
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    Ok(random.choice(&common).map(|path| path.to_string()))
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::Map(_) | Value::List(_))
 }
 
 /// The calls that make a document, in its order.
@@ -335,17 +422,42 @@ mod tests {
         let text = String::from_utf8(text).expect("UTF-8");
         assert!(text.contains(r#""city":"Redhill2""#) && text.contains(r#""houseNo":9"#), "{text}");
         let document = formats::parse(r#"{"a":[1,{}]}"#).expect("JSON");
-        let source = Source { name: "own".into(), document, leaf: "/a/0".into(), sizes: &[] };
+        let source = Source {
+            name: "own".into(),
+            documents: vec![document],
+            leaf: "/a/0".into(),
+            sizes: vec![],
+        };
         assert!(Set::new(source.clone(), 2, true).is_err());
         let set = Set::new(source, 2, false).expect("a set");
         assert_eq!(set.text_of(1, true).expect("prints"), br#"{"a":["changed",{}]}"#);
     }
 
     #[test]
+    fn a_file_gives_its_documents_and_a_leaf_that_all_have() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("own.jsonl");
+        fs::write(&path, "{\"a\":{\"b\":1},\"c\":2}\n{\"a\":{\"b\":\"x\"}}\n").expect("writes");
+        let source = Source::file(&path, 1).expect("a source");
+        assert_eq!((&*source.leaf, &*source.sizes), ("/a/b", &[2][..]));
+        let set = Set::new(source, 3, false).expect("a set");
+        assert_eq!(set.text_of(3, false).expect("prints"), br#"{"a":{"b":1},"c":2}"#);
+        assert_eq!(set.calls(Phase::Set).set, 2 + 1 + 2);
+        fs::write(&path, "{\"a\":1}\n{\"b\":1}\n").expect("writes");
+        let error = Source::file(&path, 1).expect_err("nothing in common");
+        assert!(error.to_string().contains("common path"), "{error}");
+    }
+
+    #[test]
     fn steps_make_the_document() {
         let text = r#"{"a":[[1,[]],{"b":{"c":2,"d":{}}},3],"e":"x","f":{"g":[{}]}}"#;
         let document = formats::parse(text).expect("JSON");
-        let source = Source { name: "own".into(), document, leaf: "/e".into(), sizes: &[] };
+        let source = Source {
+            name: "own".into(),
+            documents: vec![document],
+            leaf: "/e".into(),
+            sizes: vec![],
+        };
         let set = Set::new(source, 1, false).expect("a set");
         let store = spinney::open("memory:").expect("opens");
         store

@@ -1,6 +1,6 @@
 //! The suite as the runner has it: which rows run at which sizes and levels.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use spinney_core::Result;
@@ -8,6 +8,7 @@ use spinney_core::Result;
 use super::bench::Bench;
 use super::rows::{Batch, Operation, Row, rows};
 use super::set::{Set, Source};
+use crate::files;
 use crate::limits::{self, Sampler};
 use crate::options::{Mode, Options, Scope};
 use crate::record::Record;
@@ -32,7 +33,13 @@ impl<'a> Suite<'a> {
     /// # Errors
     /// `InvalidInput` for a name that is no row.
     pub fn new(options: &'a Options) -> Result<Suite<'a>> {
-        let sources = vec![Source::hello(), Source::person(), Source::kv()];
+        let sources = match &*options.data {
+            [] => vec![Source::hello(), Source::person(), Source::kv()],
+            files => {
+                let seed = options.seed.unwrap_or_default();
+                files.iter().map(|path| Source::file(path, seed)).collect::<Result<_>>()?
+            }
+        };
         let mut rows = options.choose(rows(&sources))?;
         if options.mode == Mode::Compat {
             rows.retain(|row| row.operation.is_published());
@@ -42,9 +49,11 @@ impl<'a> Suite<'a> {
 
     /// Whether a row is measured with so many documents.
     fn has(&self, row: &Row, size: usize) -> bool {
-        let published = self.sources[row.source].sizes;
+        let source = &self.sources[row.source];
         match self.options.sizes.is_empty() {
-            true => size <= USUAL_MAX && published.contains(&size),
+            true => {
+                source.sizes.contains(&size) && (size <= USUAL_MAX || !self.options.data.is_empty())
+            }
             false => self.options.sizes.contains(&size),
         }
     }
@@ -65,7 +74,7 @@ impl suite::Suite for Suite<'_> {
         if !self.options.sizes.is_empty() {
             return self.options.sizes.clone();
         }
-        let published = self.sources.iter().flat_map(|source| source.sizes);
+        let published = self.sources.iter().flat_map(|source| &source.sizes);
         let mut sizes: Vec<usize> = published.copied().collect();
         sizes.sort_unstable();
         sizes.dedup();
@@ -130,6 +139,17 @@ impl suite::Suite for Suite<'_> {
         level: Durability,
     ) -> Result<Box<dyn suite::Bench<Row = Row>>> {
         Ok(Box::new(Bench::new(factory.collection(folder, level)?, Rc::clone(&self.sets))))
+    }
+
+    /// The files as they are, into stores and out of them again.
+    fn extras(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
+        let mut records = Vec::new();
+        let is_json = |path: &&PathBuf| path.extension().is_some_and(|it| it == "json");
+        for path in self.options.data.iter().filter(is_json) {
+            scene.progress.set_message(path.display().to_string());
+            records.extend(files::measure(path, scene.factories, scene.folder)?);
+        }
+        Ok(records)
     }
 
     fn complete(

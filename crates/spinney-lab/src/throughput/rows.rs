@@ -45,7 +45,7 @@ const STORE_BYTES: usize = 36_000_000;
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
     row("read+write",            Operation::Push,                  &SIZES,       "does a push cost its item, or the array that it is pushed to?"),
-    row("read+write, 8 clients", Operation::PushTogether(CLIENTS), &[1, 100],    "do clients share what a durable commit costs?"),
+    row("read+write by 8 clients", Operation::PushTogether(CLIENTS), &[1, 100],    "do clients share what a durable commit costs?"),
     row("reads",                 Operation::Length,                &[10_000_000], "what does one number cost beside 90 MB?"),
     row("reads of texts",        Operation::Text,                  &[10_000_000], "and one text out of them?"),
 ];
