@@ -6,17 +6,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value};
 use spinney_core::{Error, ErrorKind, Result};
 
-use crate::datastore;
 use crate::lane::{Lane, Limits};
 use crate::options::{Options, Scope};
 use crate::record::{Context, Record, Status};
 use crate::report::{Report, Setting};
 use crate::row::{self, Station};
 use crate::statistics::Ratio;
-use crate::suite::{Row, Scene, Suite, folder_in};
+use crate::suite::{Name, Row, Scene, Suite, folder_in};
 use crate::syncs;
 use crate::system::{Durability, Factory, Kind};
 use crate::{SERDE_JSON_VERSION, machine};
+use crate::{datastore, documents};
 
 /// Measures what `options` asks for on those of `systems` that it names.
 ///
@@ -26,8 +26,10 @@ use crate::{SERDE_JSON_VERSION, machine};
 /// error but `void:hash` in the report.
 pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> {
     let factories = options.selected_systems(&systems)?;
-    let suite = datastore::Suite::new(options)?;
-    measure(suite, options, &factories)
+    match options.suite {
+        Name::Datastore => measure(datastore::Suite::new(options)?, options, &factories),
+        Name::Documents => measure(documents::Suite::new(options)?, options, &factories),
+    }
 }
 
 fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) -> Result<Report> {
@@ -46,7 +48,7 @@ fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) ->
     let progress = progress(options, suite.sizes().len(), rows.len());
     let scene = Scene { options, factories, folder: folder.path(), progress: &progress };
     let mut runner = Runner {
-        report: Report::new(context, &parent, settings(factories, options), options),
+        report: Report::new(context, &parent, settings(factories, suite.name(), options), options),
         random: fastrand::Rng::with_seed(seed),
         refused: Vec::new(),
         scene: &scene,
@@ -82,7 +84,7 @@ struct Runner<'a, S: Suite> {
 impl<'a, S: Suite> Runner<'a, S> {
     fn measure_size(&mut self, size: usize) -> Result<()> {
         let scene = self.scene;
-        self.suite.enter(size);
+        self.suite.enter(size)?;
         scene.progress.set_message(format!("{size} items: limits"));
         self.report.records.extend(self.suite.limits(scene)?);
         for at in 0..scene.options.durability.len() {
@@ -298,7 +300,7 @@ fn versions(factories: &[&dyn Factory]) -> Map<String, Value> {
     versions
 }
 
-fn settings(factories: &[&dyn Factory], options: &Options) -> Vec<Setting> {
+fn settings(factories: &[&dyn Factory], suite: &str, options: &Options) -> Vec<Setting> {
     let mut settings = Vec::new();
     for factory in factories {
         let levels = options.durability.iter().filter(|&&level| factory.lacks(level).is_none());
@@ -306,7 +308,7 @@ fn settings(factories: &[&dyn Factory], options: &Options) -> Vec<Setting> {
             system: factory.name().to_owned(),
             label: factory.label().map(str::to_owned),
             kind: factory.kind(),
-            design: factory.design().to_owned(),
+            design: factory.design_in(suite).to_owned(),
             levels: levels.map(|&level| (level, factory.settings(level))).collect(),
         });
     }

@@ -4,6 +4,7 @@
 
 mod comparison;
 mod published;
+mod rates;
 mod suite;
 
 use std::fmt::Write as _;
@@ -32,6 +33,7 @@ impl Report {
     pub fn render(&self) -> String {
         let mut out = String::new();
         match self.rules {
+            _ if self.context.suite != "datastore" => self.write_rates(&mut out),
             Rules::None => {
                 self.write_losses(&mut out);
                 self.sizes().into_iter().for_each(|size| self.write_size(size, &mut out));
@@ -73,6 +75,10 @@ impl Report {
         match (void, self.systems(Kind::Backend).next()) {
             (0, Some(_)) if self.rules == Rules::Model => format!(
                 "verdict: all results agree, and every commit was told to all; peers win {} rows",
+                self.losses().len()
+            ),
+            (0, Some(_)) if self.context.suite == "documents" => format!(
+                "verdict: every document read is the one written; peers win {} rows",
                 self.losses().len()
             ),
             (0, None) => "verdict: only peers were measured; all results agree".to_owned(),
@@ -145,7 +151,11 @@ impl Report {
 
     fn cell(&self, record: Option<&Record>) -> Cell {
         let Some(record) = record else { return number("-".to_owned()) };
-        let Some(figure) = record.figure() else {
+        let in_suite = |record: &Record| match self.context.suite {
+            "datastore" => record.figure().map(in_time),
+            _ => record.rate().map(rates::in_rate),
+        };
+        let Some(mut text) = in_suite(record) else {
             let text = match &record.status {
                 Status::Skipped(_) => "skipped".to_owned(),
                 status => status.text(),
@@ -153,7 +163,6 @@ impl Report {
             let cell = number(text);
             return if record.status.is_void() { cell.fg(Color::Red) } else { cell };
         };
-        let mut text = in_time(figure);
         if record.status == Status::Noisy {
             text.insert(0, '~');
         }
@@ -216,14 +225,13 @@ impl Report {
         let (folder, fs) = (self.folder.display(), &self.file_system);
         line(out, &format!("stores stood in {folder} on {fs}"));
         let baseline = &self.context.baseline;
-        line(
-            out,
-            &format!(
-                "cells: median of a try or operation, then how many times faster than `{baseline}`"
-            ),
-        );
+        let figure = match self.context.suite {
+            "datastore" => "median of a try or operation",
+            _ => "operations a second, at the median of the tries",
+        };
+        line(out, &format!("cells: {figure}, then how many times faster than `{baseline}`"));
         line(out, "marks: = no winner within 95 %, ~ others used the machine, - not run");
-        if self.mode == Mode::Compat {
+        if self.mode == Mode::Compat && self.context.suite == "datastore" {
             line(
                 out,
                 "as published: ten tries; in rows marked † nothing is put back, so nine of them change",
@@ -240,7 +248,9 @@ impl Report {
             );
             line(out, "twelve do in `many oper change_subs`, and what all were given is checked");
         }
-        line(out, "`cached` rows may keep a decoded tree; all others may not");
+        if self.context.suite == "datastore" {
+            line(out, "`cached` rows may keep a decoded tree; all others may not");
+        }
         let syncs = match self.syncs_counted {
             true => "syncs of commits below 20 ms were counted with `strace`, without a clock",
             false => "syncs were not counted: `strace` is missing or may not attach",
