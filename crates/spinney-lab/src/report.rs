@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::machine;
 use crate::options::{Mode, Options, Rules};
-use crate::record::{Context, Record};
+use crate::record::{Context, Record, Status};
 use crate::statistics::Ratio;
 use crate::system::{Durability, Kind};
 

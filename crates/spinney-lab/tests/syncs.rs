@@ -12,7 +12,7 @@ use spinney_lab::{Options, Report, run, systems};
 #[test]
 fn syncs_are_counted_where_strace_may_attach() {
     let report = measure(Fault::None, "file");
-    let syncs = |test, system| report.find(test, 10, system).expect("measured").syncs;
+    let syncs = |test: &str, system: &str| report.find(test, 10, system).expect("measured").syncs;
     if !report.syncs_counted {
         println!("skipped: `strace` is missing or may not attach");
         assert_eq!(syncs("modify an item", "file"), None);

@@ -121,9 +121,8 @@ impl EngineFactory for Piped {
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Engine>> {
         let (program, _) = self.program().ok_or_else(|| Error::unsupported("not installed"))?;
-        let failed = |error| {
-            Error::io(format!("cannot start `{}`", program.display())).with_source(error)
-        };
+        let failed =
+            |error| Error::io(format!("cannot start `{}`", program.display())).with_source(error);
         let mut child = Command::new(program)
             .arg(folder)
             .arg(durability.name())

@@ -46,7 +46,8 @@ impl Factory for Reference {
     }
 
     fn lacks(&self, durability: Durability) -> Option<String> {
-        (durability != Durability::None && self.0 != Fault::NeverSyncs).then(|| "not persistent".to_owned())
+        (durability != Durability::None && self.0 != Fault::NeverSyncs)
+            .then(|| "not persistent".to_owned())
     }
 
     fn open(&self, _folder: &Path, _durability: Durability) -> Result<Box<dyn System>> {
