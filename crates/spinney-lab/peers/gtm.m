@@ -32,11 +32,11 @@ clear	; removes all documents
 	kill ^doc
 	quit
 	;
-set	; sets documents from one number on to another, so many in a transaction, or each leaf by itself
+set	; sets documents from one number on to another, so many in a transaction
 	new first,last,step,how,k,to
 	set first=$$word(2),last=$$word(3),step=$$word(4),how=$$word(5)
 	for k=first:step:last do
-	. set to=k+$select(step:step,1:1)-1 set:to>last to=last
+	. set to=k+step-1 set:to>last to=last
 	. if how="whole" tstart ():serial  do whole(k,to)  tcommit  quit
 	. tstart ():serial  do leaves(k,to)  tcommit
 	set count=last-first+1
@@ -64,15 +64,21 @@ put(to,from)	; generic recursion: each leaf is a set of its own
 	. do put($name(@to@(s)),$name(@from@(s)))
 	quit
 	;
-change	; one leaf of each document becomes another text: a transaction each, or none
-	new n,in,value,k,i,name
-	set n=$$word(2),in=$$word(3),value=$$word(4)
-	for k=1:1:n do
+change	; one leaf of each document becomes another text, so many in a transaction, or without one
+	new n,step,k,to
+	set n=$$word(2),step=$$word(3)
+	if 'step do alter(1,n) set count=n quit
+	for k=1:step:n do
+	. set to=k+step-1 set:to>n to=n
+	. tstart ():serial  do alter(k,to)  tcommit
+	set count=n
+	quit
+alter(first,last)
+	new k,i,name
+	for k=first:1:last do
 	. set name=$name(^doc(k))
 	. for i=5:1:$length(line,$char(9)) set name=$name(@name@($$word(i)))
-	. if in tstart ():serial  set @name=value  tcommit  quit
-	. set @name=value
-	set count=n
+	. set @name=$$word(4)
 	quit
 	;
 nested	do get("nested") quit
