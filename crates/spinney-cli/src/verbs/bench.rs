@@ -70,7 +70,7 @@ pub struct Bench {
     backends: Option<Vec<String>>,
 
     /// What to measure beside them: file, sqlite, lmdb-raw, redb, fjall-raw, rocksdb, kyoto, tkrzw,
-    /// redis-direct; `all` for every peer of this build, `none` for no peer
+    /// redis-direct, gtm; `all` for every peer of this build, `none` for no peer
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     peers: Option<Vec<String>>,
 

@@ -199,14 +199,13 @@ impl Documents {
         }
         self.tell(&["new"])?;
         for step in &copy.steps {
-            let path = step.path.to_string();
             let value = Answer::Tree(step.value.clone()).to_json()?;
             let value = String::from_utf8_lossy(&value).into_owned();
             if !step.is_leaf || value == "{}" || value == "[]" {
                 return Err(Error::unsupported("globals have neither lists nor empty containers"));
             }
             let mut words = vec!["leaf", &*value];
-            words.extend(subscripts(&path));
+            words.extend(subscripts(&step.path));
             self.tell(&words)?;
         }
         self.known.clone_from(&copy.text);
