@@ -135,6 +135,7 @@ impl<'a, S: Suite> Runner<'a, S> {
     }
 
     fn open(&mut self, folder: &Path, level: Durability) -> Result<Vec<Station<'a, S::Row>>> {
+        std::fs::create_dir_all(folder).map_err(|error| io(error, folder))?;
         let mut stations = Vec::new();
         for &factory in self.scene.factories {
             if factory.lacks(level).is_some() {
