@@ -7,6 +7,7 @@
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
 
+mod amount;
 pub mod answer;
 pub mod canonical;
 pub mod child;

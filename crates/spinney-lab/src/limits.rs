@@ -10,7 +10,7 @@ use spinney_core::{Error, Result};
 
 use crate::clock::{Clock, Elapsed};
 use crate::datastore::document::State;
-use crate::datastore::{Documents, Operation};
+use crate::datastore::{self, Documents, Operation};
 use crate::options::Mode;
 use crate::record::{Record, Status};
 use crate::system::{Durability, Kind};
@@ -53,6 +53,7 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
     Ok(rows
         .into_iter()
         .map(|(test, (first, kept))| Record {
+            suite: datastore::NAME.to_owned(),
             test: test.to_owned(),
             size: documents.size(),
             system: "limit".to_owned(),

@@ -45,6 +45,11 @@ impl Mode {
             Mode::Compat => "compat",
         }
     }
+
+    /// The mode of a word.
+    pub fn of_name(name: &str) -> Option<Mode> {
+        [Mode::Honest, Mode::Compat].into_iter().find(|mode| mode.name() == name)
+    }
 }
 
 /// What holds for the commits of a run.
@@ -54,6 +59,21 @@ pub enum Rules {
     None,
     /// Each is judged by the model of the suite and given to subscribers.
     Model,
+}
+
+impl Rules {
+    /// The word of records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rules::None => "none",
+            Rules::Model => "model",
+        }
+    }
+
+    /// The rules of a word.
+    pub fn of_name(name: &str) -> Option<Rules> {
+        [Rules::None, Rules::Model].into_iter().find(|rules| rules.name() == name)
+    }
 }
 
 /// Which systems take part in a row.

@@ -1,5 +1,7 @@
 //! What a run found: records, settings, what was left out, and the verdict.
 
+mod recorded;
+
 use std::path::{Path, PathBuf};
 
 use crate::machine;
@@ -57,8 +59,8 @@ pub struct Report {
     pub mode: Mode,
     /// Whether syncs could be counted.
     pub syncs_counted: bool,
-    /// Where the stores stood.
-    pub folder: PathBuf,
+    /// Where the stores stood; records do not tell.
+    pub folder: Option<PathBuf>,
     /// Kind of the file system there.
     pub file_system: String,
 }
@@ -83,7 +85,7 @@ impl Report {
             rules: options.rules,
             mode: options.mode,
             syncs_counted: true,
-            folder: folder.to_owned(),
+            folder: Some(folder.to_owned()),
             file_system: machine::file_system(folder)
                 .map_or_else(|| "unknown".to_owned(), |(kind, _)| kind),
         }
@@ -106,13 +108,6 @@ impl Report {
                 && record.system == system
                 && record.status.has_number()
         })
-    }
-
-    /// All records, one JSON object a line.
-    pub fn json_lines(&self) -> String {
-        let lines =
-            self.records.iter().chain(&self.extras).map(|record| record.to_json(&self.context));
-        lines.map(|line| format!("{line}\n")).collect()
     }
 
     /// Whether a result was wrong or a durable commit did not sync.
@@ -150,8 +145,7 @@ impl Report {
                 if backend.test != peer.test || backend.size != peer.size {
                     continue;
                 }
-                let seed = self.context.order_seed;
-                let ratio = Ratio::of(&backend.samples, &peer.samples, seed);
+                let ratio = peer.advantage(backend, self.context.order_seed);
                 losses.extend(ratio.filter(|ratio| ratio.low > 1.0).map(|ratio| Loss {
                     test: peer.test.clone(),
                     size: peer.size,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use spinney_core::{Error, ErrorKind, Result};
 
 use crate::datastore::rows::{Access, Place, levelled};
-use crate::datastore::{Documents, Operation, Row};
+use crate::datastore::{self, Documents, Operation, Row};
 use crate::lane::Lane;
 use crate::operate::{self, Outcome, Standing};
 use crate::options::{Mode, Rules};
@@ -223,6 +223,7 @@ pub fn empty_record(
 /// A record of no test without numbers.
 pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
     Record {
+        suite: datastore::NAME.to_owned(),
         test: String::new(),
         size: 0,
         system: factory.name().to_owned(),

@@ -15,7 +15,6 @@ use crate::options::{COLD, Options, READERS, Scope, USUAL};
 use crate::record::{Context, Record, Status};
 use crate::report::{Report, Setting};
 use crate::row::{self, Station};
-use crate::statistics::Ratio;
 use crate::syncs;
 use crate::system::{Durability, Effect, Factory, Kind};
 use crate::{
@@ -339,10 +338,9 @@ impl<'a> Runner<'a> {
 
     fn compare(&self, records: &mut [Record]) {
         let baseline = records.iter().find(|record| record.system == self.options.baseline);
-        let Some(baseline) = baseline.filter(|record| record.status.has_number()) else { return };
-        let samples = baseline.samples.clone();
-        for record in records.iter_mut().filter(|record| record.status.has_number()) {
-            record.ratio = Ratio::of(&samples, &record.samples, self.report.context.order_seed);
+        let Some(baseline) = baseline.cloned() else { return };
+        for record in records {
+            record.ratio = record.advantage(&baseline, self.report.context.order_seed);
         }
     }
 

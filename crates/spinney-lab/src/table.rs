@@ -13,6 +13,7 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle,
 };
 
+use crate::amount::{factor, grouped, in_bytes, in_time, in_unit, plain_factor};
 use crate::claims::{Claim, Side, Unit, Verdict, claims};
 use crate::datastore::{Documents, ROWS, document::State};
 use crate::limits;
@@ -153,7 +154,7 @@ impl Report {
             let cell = number(text);
             return if record.status.is_void() { cell.fg(Color::Red) } else { cell };
         };
-        let mut text = in_time(figure);
+        let mut text = in_unit(figure, record.unit);
         if record.status == Status::Noisy {
             text.insert(0, '~');
         }
@@ -213,8 +214,9 @@ impl Report {
 
     fn write_method(&self, out: &mut String) {
         title(out, "how");
-        let (folder, fs) = (self.folder.display(), &self.file_system);
-        line(out, &format!("stores stood in {folder} on {fs}"));
+        let folder = self.folder.as_ref().map(|folder| format!(" in {}", folder.display()));
+        let (folder, fs) = (folder.unwrap_or_default(), &self.file_system);
+        line(out, &format!("stores stood{folder} on {fs}"));
         let baseline = &self.context.baseline;
         line(
             out,
@@ -352,68 +354,4 @@ fn amount(value: f64, unit: Unit) -> String {
 fn bound(claim: &Claim) -> String {
     let sign = if claim.side == Side::AtMost { "<=" } else { ">=" };
     format!("{sign} {}", quantity(claim, claim.bound))
-}
-
-/// A time in the unit that leaves one to three digits before the point.
-fn in_time(us: f64) -> String {
-    let (value, unit) = match us {
-        us if us < 1.0 => (us * 1e3, "ns"),
-        us if us < 1e3 => (us, "us"),
-        us if us < 1e6 => (us / 1e3, "ms"),
-        us => (us / 1e6, "s "),
-    };
-    format!("{} {unit}", three_digits(value))
-}
-
-fn in_bytes(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes < 1e3 => format!("{bytes} B"),
-        bytes if bytes < 1e6 => format!("{} kB", three_digits(bytes / 1e3)),
-        bytes => format!("{} MB", three_digits(bytes / 1e6)),
-    }
-}
-
-fn factor(value: f64) -> String {
-    format!("{} x", plain_factor(value))
-}
-
-fn plain_factor(value: f64) -> String {
-    if value >= 1e5 { format!("{value:.1e}") } else { three_digits(value) }
-}
-
-fn three_digits(value: f64) -> String {
-    match value {
-        value if value < 9.995 => format!("{value:.2}"),
-        value if value < 99.95 => format!("{value:.1}"),
-        value => format!("{value:.0}"),
-    }
-}
-
-fn grouped(size: usize) -> String {
-    let digits = size.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_three_digits_and_a_fitting_unit() {
-        let shown: Vec<String> =
-            [0.00123, 0.6512, 4.0, 99.96, 216.4, 1_234.0, 2.5e6].map(in_time).to_vec();
-        assert_eq!(
-            shown,
-            ["1.23 ns", "651 ns", "4.00 us", "100 us", "216 us", "1.23 ms", "2.50 s "]
-        );
-        assert_eq!(grouped(1_000_000), "1 000 000");
-        assert_eq!(grouped(10), "10");
-    }
 }

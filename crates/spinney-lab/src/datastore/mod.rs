@@ -6,3 +6,6 @@ pub mod rows;
 
 pub use document::Documents;
 pub use rows::{Operation, ROWS, Row};
+
+/// Its name in records and on the command line.
+pub const NAME: &str = "datastore";

@@ -4,7 +4,8 @@
 use comfy_table::{Cell, Color};
 
 use super::suite::{in_order, milliseconds};
-use super::{grouped, in_time, line, number, table, title};
+use super::{line, number, table, title};
+use crate::amount::{grouped, in_time};
 use crate::datastore::Row;
 use crate::datastore::published::{PLUGINS, Published, SIZES};
 use crate::options::Mode;

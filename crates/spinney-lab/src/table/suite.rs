@@ -3,7 +3,8 @@
 
 use comfy_table::Cell;
 
-use super::{grouped, in_bytes, in_time, line, number, table, title};
+use super::{line, number, table, title};
+use crate::amount::{grouped, in_bytes, in_time, in_unit};
 use crate::datastore::{ROWS, Row};
 use crate::record::Record;
 use crate::report::Report;
@@ -86,7 +87,9 @@ impl Report {
         );
         let mut table = table(&["system", "row", "median", "p99", "slowest", ""]);
         for record in records {
-            let time = |value: Option<f64>| number(value.map_or("-".to_owned(), in_time));
+            let time = |value: Option<f64>| {
+                number(value.map_or("-".to_owned(), |value| in_unit(value, record.unit)))
+            };
             let note = match record.status.is_void() {
                 true => record.status.text(),
                 false => record.notes.join("; "),

@@ -1,0 +1,138 @@
+//! A report as lines of records and back: each line stands for itself, with how its system was set up.
+
+use serde_json::{Map, Value, json};
+use spinney_core::{Error, Result};
+
+use super::{Report, Setting};
+use crate::datastore::{self, ROWS};
+use crate::options::Rules;
+use crate::record::{self, Context, Record};
+use crate::row::test_name;
+use crate::system::Kind;
+
+impl Report {
+    /// All records, one JSON object a line.
+    pub fn json_lines(&self) -> String {
+        let lines = self.records.iter().chain(&self.extras).map(|record| self.line(record));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
+    /// A record with how its system was set up and what held for its commits.
+    pub(crate) fn line(&self, record: &Record) -> Value {
+        let mut line = record.to_json(&self.context);
+        line["rules"] = json!(self.rules.name());
+        let setting = self.settings.iter().find(|setting| setting.system == record.system);
+        if let Some(setting) = setting {
+            line["design"] = json!(setting.design);
+            let mut levels = setting.levels.iter();
+            let values = levels.find(|(level, _)| *level == record.durability);
+            line["settings"] = values.map_or_else(Value::default, |(_, values)| {
+                values.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
+            });
+        }
+        line
+    }
+
+    /// The report of one run's records, one JSON object a line.
+    ///
+    /// # Errors
+    /// `InvalidInput` naming the line that is no record, or where there is none.
+    pub fn read(text: &str) -> Result<Report> {
+        let none = || Error::invalid_input("there are no records; `bench --records` writes them");
+        let mut report: Option<Report> = None;
+        for line in record::read(text)? {
+            let report =
+                report.get_or_insert_with(|| empty(&line.record, &line.context, &line.json));
+            report.context.versions.extend(line.context.versions);
+            add_setting(&mut report.settings, &line.record, &line.json);
+            match is_of_table(&line.record) {
+                true => report.records.push(line.record),
+                false => report.extras.push(line.record),
+            }
+        }
+        report.ok_or_else(none)
+    }
+}
+
+fn empty(first: &Record, context: &Context, json: &Value) -> Report {
+    let file_system = context.machine["fs"].as_str().unwrap_or("unknown").to_owned();
+    Report {
+        context: context.clone(),
+        records: Vec::new(),
+        extras: Vec::new(),
+        settings: Vec::new(),
+        left_out: Vec::new(),
+        rules: json["rules"].as_str().and_then(Rules::of_name).unwrap_or(Rules::None),
+        mode: first.mode,
+        syncs_counted: true,
+        folder: None,
+        file_system,
+    }
+}
+
+fn add_setting(settings: &mut Vec<Setting>, record: &Record, json: &Value) {
+    if record.kind == Kind::Limit {
+        return;
+    }
+    let at = settings.iter().position(|setting| setting.system == record.system);
+    let at = at.unwrap_or_else(|| {
+        settings.push(Setting {
+            system: record.system.clone(),
+            label: record.is_socket.then(|| "socket".to_owned()),
+            kind: record.kind,
+            design: json["design"].as_str().unwrap_or_default().to_owned(),
+            levels: Vec::new(),
+        });
+        settings.len() - 1
+    });
+    let setting = &mut settings[at];
+    let is_known = setting.levels.iter().any(|(level, _)| *level == record.durability);
+    if record.status.has_number() && !is_known {
+        let values = json["settings"].as_object().map(texts).unwrap_or_default();
+        setting.levels.push((record.durability, values));
+    }
+}
+
+fn texts(values: &Map<String, Value>) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    values.iter().map(|(name, value)| (name.clone(), text(value))).collect()
+}
+
+/// Whether a record is of a row, and not measured besides them.
+fn is_of_table(record: &Record) -> bool {
+    let is_row = || ROWS.iter().any(|row| test_name(row, record.durability) == record.test);
+    record.suite != datastore::NAME || record.kind == Kind::Limit || is_row()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::sample;
+    use crate::system::Durability;
+
+    #[test]
+    fn a_report_comes_back_from_its_lines() {
+        let (mut record, context) = sample();
+        let mut report = empty(&record, &context, &json!({"rules": "model"}));
+        report.settings.push(Setting {
+            system: record.system.clone(),
+            label: None,
+            kind: Kind::Peer,
+            design: "rewrites all".to_owned(),
+            levels: vec![(Durability::Process, vec![("sync".to_owned(), "off".to_owned())])],
+        });
+        report.records.push(record.clone());
+        record.test = "cold open".to_owned();
+        report.extras.push(record);
+        let text = report.json_lines();
+        let again = Report::read(&text).expect("records");
+        assert_eq!(again.json_lines(), text);
+        assert_eq!((again.records.len(), again.extras.len()), (1, 1));
+        assert_eq!(again.settings[0].levels, report.settings[0].levels);
+        assert_eq!(again.rules, Rules::Model);
+        assert_eq!(
+            Report::read("").expect_err("none").kind(),
+            spinney_core::ErrorKind::InvalidInput
+        );
+    }
+}
