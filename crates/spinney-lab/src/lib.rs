@@ -2,7 +2,7 @@
 //! machine, one run.
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
-//! [`systems`] (the peers), [`run()`] (interleaved tries), [`record`], [`report`], [`claims`] and
+//! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer), [`run()`] (interleaved tries), [`record`], [`report`], [`claims`] and
 //! [`compare`]; then
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
@@ -16,6 +16,8 @@ mod clock;
 mod cold;
 pub mod compare;
 pub mod datastore;
+pub mod engine;
+pub mod engines;
 mod files;
 mod huge;
 pub mod journal;

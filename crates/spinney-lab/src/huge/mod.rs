@@ -4,7 +4,6 @@
 //! records are made outside of the clock.
 
 mod ids;
-mod raw;
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,11 +12,12 @@ use spinney::{Durability, Limits, Map, Value};
 use spinney_core::Result;
 
 use crate::claims::{Claim, Side, Unit};
+use crate::engine::EngineFactory;
+use crate::engines::Lmdb;
 use crate::journal::{Bench, Found, io, stores, wrong};
 use crate::process::disk_bytes;
 use crate::statistics::{max, min};
 use ids::{Order, filling, step};
-use raw::Raw;
 
 const BATCH: usize = 100_000;
 /// Records that are read at the end.
@@ -38,7 +38,7 @@ fn measure_order(order: Order, inserts: usize, folder: &Path, found: &mut Found)
     let (own, peer) = (folder.join("store"), folder.join("raw"));
     std::fs::create_dir(&peer).map_err(|error| io(error, &peer))?;
     let store = stores::open(&own, Durability::Durable, Limits::DEFAULT)?;
-    let raw = Raw::open(&peer)?;
+    let raw = Lmdb.open(&peer, crate::system::Durability::Durable)?;
     let (mut own_us, mut raw_us) = (Vec::new(), Vec::new());
     for first in (0..inserts).step_by(BATCH) {
         let numbers = || (first as u64..).take(BATCH.min(inserts - first));
@@ -46,7 +46,9 @@ fn measure_order(order: Order, inserts: usize, folder: &Path, found: &mut Found)
             .map(|i| (order.id(i), format!("{{\"x\":{i},\"y\":\"{}\"}}", filling(i))))
             .collect();
         let begin = Instant::now();
-        raw.put(&texts)?;
+        raw.write(&mut |records| {
+            texts.iter().try_for_each(|(id, text)| records.put(0, id.as_bytes(), text.as_bytes()))
+        })?;
         raw_us.push(begin.elapsed().as_secs_f64() * 1e6);
         drop(texts);
         let records: Vec<(String, Value)> =
@@ -64,7 +66,14 @@ fn measure_order(order: Order, inserts: usize, folder: &Path, found: &mut Found)
             return Err(wrong(format!("record {i}")));
         }
     }
-    if raw.count()? != inserts as u64 {
+    let mut count = 0;
+    raw.read(&mut |records| {
+        records.scan(0, b"", &mut |_, _| {
+            count += 1;
+            Ok(true)
+        })
+    })?;
+    if count != inserts {
         return Err(wrong("LMDB lacks records"));
     }
     drop(snapshot);
