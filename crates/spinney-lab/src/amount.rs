@@ -14,7 +14,7 @@ pub fn in_unit(value: f64, unit: &str) -> String {
 pub fn in_time(us: f64) -> String {
     let (value, unit) = match us {
         us if us < 1.0 => (us * 1e3, "ns"),
-        us if us < 1e3 => (us, "us"),
+        us if us < 1e3 => (us, "µs"),
         us if us < 1e6 => (us / 1e3, "ms"),
         us => (us / 1e6, "s "),
     };
@@ -26,7 +26,8 @@ pub fn in_bytes(bytes: f64) -> String {
     match bytes {
         bytes if bytes < 1e3 => format!("{bytes} B"),
         bytes if bytes < 1e6 => format!("{} kB", three_digits(bytes / 1e3)),
-        bytes => format!("{} MB", three_digits(bytes / 1e6)),
+        bytes if bytes < 1e9 => format!("{} MB", three_digits(bytes / 1e6)),
+        bytes => format!("{} GB", three_digits(bytes / 1e9)),
     }
 }
 
@@ -80,7 +81,7 @@ mod tests {
             [0.00123, 0.6512, 4.0, 99.96, 216.4, 1_234.0, 2.5e6].map(in_time).to_vec();
         assert_eq!(
             shown,
-            ["1.23 ns", "651 ns", "4.00 us", "100 us", "216 us", "1.23 ms", "2.50 s "]
+            ["1.23 ns", "651 ns", "4.00 µs", "100 µs", "216 µs", "1.23 ms", "2.50 s "]
         );
         assert_eq!(grouped(1_000_000), "1 000 000");
         assert_eq!(grouped(10), "10");

@@ -3,7 +3,8 @@
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
 //! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer), [`run()`] (interleaved tries), [`record`], [`report`], [`claims`] and
-//! [`compare`]; then
+//! [`compare`], [`Sheet`] (reports as
+//! documents); then
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
 
@@ -34,6 +35,7 @@ pub mod record;
 pub mod report;
 mod row;
 mod run;
+mod sheet;
 pub mod statistics;
 mod syncs;
 pub mod system;
@@ -43,6 +45,7 @@ mod table;
 pub use options::{Mode, Options, Rules};
 pub use report::Report;
 pub use run::run;
+pub use sheet::{Sheet, SheetFile};
 pub use table::render_claims;
 
 /// The version of serde_json, the library of the limit rows and of the peer `file`.

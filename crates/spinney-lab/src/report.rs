@@ -1,5 +1,6 @@
 //! What a run found: records, settings, what was left out, and the verdict.
 
+mod method;
 mod recorded;
 
 use std::path::{Path, PathBuf};

@@ -139,11 +139,6 @@ impl Report {
         self.write_limits(size, out);
     }
 
-    fn label(&self, system: &str) -> Option<&str> {
-        let setting = self.settings.iter().find(|setting| setting.system == system)?;
-        setting.label.as_deref()
-    }
-
     fn cell(&self, record: Option<&Record>) -> Cell {
         let Some(record) = record else { return number("-".to_owned()) };
         let Some(figure) = record.figure() else {
@@ -214,9 +209,6 @@ impl Report {
 
     fn write_method(&self, out: &mut String) {
         title(out, "how");
-        let folder = self.folder.as_ref().map(|folder| format!(" in {}", folder.display()));
-        let (folder, fs) = (folder.unwrap_or_default(), &self.file_system);
-        line(out, &format!("stores stood{folder} on {fs}"));
         let baseline = &self.context.baseline;
         line(
             out,
@@ -225,31 +217,7 @@ impl Report {
             ),
         );
         line(out, "marks: = no winner within 95 %, ~ others used the machine, - not run");
-        if self.mode == Mode::Compat {
-            line(
-                out,
-                "as published: ten tries; in rows marked † nothing is put back, so nine of them change",
-            );
-            line(
-                out,
-                "nothing; the figure is the mean: it shows the same work and is no measure of ours",
-            );
-        }
-        if self.rules == Rules::Model {
-            line(
-                out,
-                "each commit of configuration is judged by the model, and one subscriber counts its nodes;",
-            );
-            line(out, "twelve do in `many oper change_subs`, and what all were given is checked");
-        }
-        line(out, "`cached` rows may keep a decoded tree; all others may not");
-        let syncs = match self.syncs_counted {
-            true => "syncs of commits below 20 ms were counted with `strace`, without a clock",
-            false => "syncs were not counted: `strace` is missing or may not attach",
-        };
-        line(out, syncs);
-        line(out, "peak memory is that of the process, with all systems open");
-        line(out, &format!("order seed: {}", self.context.order_seed));
+        self.method().iter().for_each(|text| line(out, text));
         for setting in &self.settings {
             line(out, &format!("{} `{}`: {}", setting.kind.name(), setting.system, setting.design));
             for (level, values) in &setting.levels {

@@ -11,7 +11,7 @@ use signal_hook::flag;
 use spinney::{Error, Result};
 use spinney_lab::compare::compare;
 use spinney_lab::system::Durability;
-use spinney_lab::{Options, systems};
+use spinney_lab::{Options, Report, SheetFile, systems};
 
 use crate::global::Global;
 
@@ -31,6 +31,8 @@ Examples:
   spinney bench datastore --compat --sizes 10000    # as it was published, no-op tries included
   spinney bench datastore --rows 15,A1 --baseline sqlite
   spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
+  spinney bench --report report.html                # with charts; report.md for tables alone
+  spinney bench --from run.jsonl --report report.html
 
 Ctrl-C ends the run and prints what was measured; pressed again, it ends at once.
 
@@ -79,6 +81,14 @@ pub struct Bench {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     rows: Vec<String>,
 
+    /// Write a report with charts to FILE.html, or one of tables to FILE.md
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Report what these files of records hold instead of measuring
+    #[arg(long, num_args = 1.., value_name = "RUN.jsonl", conflicts_with_all = ["suite", "records"])]
+    from: Vec<PathBuf>,
+
     /// Write every sample to this file, one JSON object a line
     #[arg(long, value_name = "FILE.jsonl")]
     records: Option<PathBuf>,
@@ -113,17 +123,20 @@ enum Level {
 impl Bench {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
         if let [old, new] = &*self.compare {
-            let read = |path: &PathBuf| {
-                let unread = || Error::io(format!("cannot read `{}`", path.display()));
-                std::fs::read_to_string(path).map_err(|error| unread().with_source(error))
-            };
             anstream::print!("{}", compare(&read(old)?, &read(new)?)?.render());
             return Ok(ExitCode::SUCCESS);
+        }
+        let sheet = self.report.as_deref().map(SheetFile::new).transpose()?;
+        if !self.from.is_empty() {
+            return report_recorded(&self.from, sheet);
         }
         let options = self.options(!global.quiet);
         stop_at_interrupt(&options.stop)?;
         let report = spinney_lab::run(&options, systems::all(&options.backends, &options.peers)?)?;
         report.print();
+        if let Some(sheet) = sheet {
+            sheet.write(std::slice::from_ref(&report))?;
+        }
         Ok(ExitCode::from(report.exit_code()))
     }
 
@@ -157,6 +170,24 @@ impl Bench {
             ..usual
         }
     }
+}
+
+/// As a document, or as the tables of a terminal.
+fn report_recorded(paths: &[PathBuf], sheet: Option<SheetFile>) -> Result<ExitCode> {
+    let recorded = |path: &PathBuf| {
+        Report::read(&read(path)?).map_err(|error| error.at(format!("`{}`", path.display())))
+    };
+    let reports: Vec<Report> = paths.iter().map(recorded).collect::<Result<_>>()?;
+    match sheet {
+        Some(sheet) => sheet.write(&reports)?,
+        None => reports.iter().for_each(Report::print),
+    }
+    Ok(ExitCode::from(u8::from(reports.iter().any(Report::is_void))))
+}
+
+fn read(path: &PathBuf) -> Result<String> {
+    let unread = || Error::io(format!("cannot read `{}`", path.display()));
+    std::fs::read_to_string(path).map_err(|error| unread().with_source(error))
 }
 
 /// The first Ctrl-C ends the run in order, the next one at once.

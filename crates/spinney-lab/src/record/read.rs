@@ -67,7 +67,7 @@ impl Record {
             is_socket: fields.text("transport")? == "socket",
             mode: fields.name("mode", Mode::of_name)?,
             access: fields.name("access", |name| known(&ACCESS, name))?,
-            samples: fields.numbers("samples"),
+            samples: fields.samples(),
             cpu: fields.number("cpu_median").into_iter().collect(),
             singles: fields.numbers("singles"),
             limit: fields.numbers("limit"),
@@ -123,6 +123,15 @@ impl<'a> Fields<'a> {
 
     fn numbers(&self, field: &str) -> Vec<f64> {
         self.0[field].as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
+    }
+
+    /// Older records hold none: the smallest, the median and the largest stand for them, so that only
+    /// ranges apart have a winner.
+    fn samples(&self) -> Vec<f64> {
+        match self.0["samples"].is_null() {
+            true => ["min", "median", "max"].iter().filter_map(|name| self.number(name)).collect(),
+            false => self.numbers("samples"),
+        }
     }
 
     fn wrong(&self, field: &str) -> Error {

@@ -45,6 +45,7 @@ impl Report {
                 report.get_or_insert_with(|| empty(&line.record, &line.context, &line.json));
             report.context.versions.extend(line.context.versions);
             add_setting(&mut report.settings, &line.record, &line.json);
+            report.syncs_counted |= line.record.kind != Kind::Limit && line.record.syncs.is_some();
             match is_of_table(&line.record) {
                 true => report.records.push(line.record),
                 false => report.extras.push(line.record),
@@ -64,7 +65,7 @@ fn empty(first: &Record, context: &Context, json: &Value) -> Report {
         left_out: Vec::new(),
         rules: json["rules"].as_str().and_then(Rules::of_name).unwrap_or(Rules::None),
         mode: first.mode,
-        syncs_counted: true,
+        syncs_counted: false,
         folder: None,
         file_system,
     }

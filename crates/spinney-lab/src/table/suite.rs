@@ -121,15 +121,6 @@ impl Report {
         let record = self.measured(&(test_name(row, level), size, system.to_owned()))?;
         (record.durability == level).then_some(record)
     }
-
-    /// A system's name with what sets it apart.
-    pub(super) fn shown_name(&self, system: &str) -> String {
-        match self.label(system) {
-            _ if system == self.context.baseline => format!("{system} (baseline)"),
-            Some(label) => format!("{system} ({label})"),
-            None => system.to_owned(),
-        }
-    }
 }
 
 /// Published rows by their numbers, then added ones, then ours.
