@@ -12,8 +12,8 @@ use spinney_core::{Error, Result};
 
 use crate::child;
 use crate::clock::Clock;
+use crate::datastore::Documents;
 use crate::datastore::document::{State, leaf_text, write_item_path};
-use crate::datastore::{Documents, rows};
 use crate::record::{Record, Status};
 use crate::row;
 use crate::system::{Durability, Factory};
@@ -53,7 +53,7 @@ pub(crate) fn measure(
     let mut records = Vec::new();
     let mut note = |test: &str, samples: Vec<f64>, status: Status| {
         let mut record = row::new_record(factory, level);
-        record.test = rows::levelled(test, level);
+        record.test = row::levelled(test, level);
         record.size = documents.size();
         record.samples = samples;
         record.status = status;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use spinney_core::Result;
 
-use crate::record::{self, Record};
+use crate::record::{self, Line, Record};
 use crate::statistics::Ratio;
 
 /// Seed of the intervals, so that the same records give the same answer.
@@ -60,14 +60,13 @@ pub fn compare(old: &str, new: &str) -> Result<Comparison> {
 type Key = (String, String, usize, String);
 
 fn numbered(text: &str, which: &str) -> Result<BTreeMap<Key, Record>> {
-    let records = record::read(text).map_err(|error| error.at(format!("the {which} run")))?;
-    let records = records.into_iter().map(|line| line.record);
-    let numbered = records.filter(|record| record.status.has_number());
-    Ok(numbered.map(|record| (key(&record), record)).collect())
-}
-
-fn key(record: &Record) -> Key {
-    (record.suite.clone(), record.test.clone(), record.size, record.system.clone())
+    let lines = record::read(text).map_err(|error| error.at(format!("the {which} run")))?;
+    let numbered = lines.into_iter().filter(|line| line.record.status.has_number());
+    let keyed = numbered.map(|Line { record, context, .. }| {
+        let (test, system) = (record.test.clone(), record.system.clone());
+        ((context.suite, test, record.size, system), record)
+    });
+    Ok(keyed.collect())
 }
 
 #[cfg(test)]

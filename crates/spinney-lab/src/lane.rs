@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use spinney_core::{ErrorKind, Result};
 
-use crate::clock::Elapsed;
-use crate::datastore::{Documents, Row};
-use crate::operate::{self, Outcome, Standing};
+use crate::clock::{Clock, Elapsed};
 use crate::options::Mode;
-use crate::system::{Effect, System};
+use crate::suite::{Bench, Outcome, Row};
+use crate::system::Effect;
 use crate::{process, statistics};
 
 /// Below this an unchanging operation is measured in batches, so that the clock does not dominate.
@@ -92,21 +91,14 @@ impl Lane {
     ///
     /// # Errors
     /// What the system reports, but `Unsupported`, which ends the lane.
-    pub fn turn(
-        &mut self,
-        row: &Row,
-        system: &mut dyn System,
-        documents: &Documents,
-        standing: &mut Standing,
-        buffer: &mut Vec<u8>,
-    ) -> Result<()> {
+    pub fn turn<R: Row>(&mut self, row: &R, bench: &mut dyn Bench<Row = R>) -> Result<()> {
         let begin = Instant::now();
-        let measured = self.measure(row, system, documents, standing, buffer);
+        let measured = self.measure(row, bench);
         self.spent += begin.elapsed();
         match measured {
             Ok((elapsed, written)) => self.keep(row, elapsed, written),
             Err(error) if error.kind() == ErrorKind::Unsupported => {
-                *standing = Standing::Unknown;
+                bench.forget();
                 self.unsupported = Some(error.to_string());
             }
             Err(error) => return Err(error),
@@ -114,17 +106,14 @@ impl Lane {
         Ok(())
     }
 
-    fn measure(
+    fn measure<R: Row>(
         &mut self,
-        row: &Row,
-        system: &mut dyn System,
-        documents: &Documents,
-        standing: &mut Standing,
-        buffer: &mut Vec<u8>,
+        row: &R,
+        bench: &mut dyn Bench<Row = R>,
     ) -> Result<(Elapsed, Option<u64>)> {
         let is_repeated = self.repeats(row) && self.first.is_some();
         if !is_repeated {
-            *standing = operate::prepare(row, system, documents, *standing)?;
+            bench.prepare(row)?;
         }
         // Asking the system empties caches, which operations of microseconds would feel.
         let is_short = self.kept.last().is_some_and(|last| last.wall_us < BATCHED_BELOW_US);
@@ -137,26 +126,22 @@ impl Lane {
         };
         let mut total = Elapsed::default();
         if self.batch == 1 {
-            let (elapsed, outcome) = operate::attempt(row, system, documents, buffer)?;
+            let (elapsed, outcome) = attempt(row, bench)?;
             total = elapsed;
             match outcome {
                 Outcome::Effect(Effect::Unchanged) if is_repeated => self.noops += 1,
-                _ => operate::check(row, system, documents, &outcome)?,
+                _ => bench.check(row, &outcome)?,
             }
             self.last = Some(outcome);
         } else {
-            let clock = crate::clock::Clock::start();
+            let clock = Clock::start();
             for _ in 0..self.batch {
-                buffer.clear();
-                let outcome = operate::perform(row.operation, system, documents, &[], buffer)?;
+                let outcome = bench.perform(row)?;
                 self.last = Some(std::hint::black_box(outcome));
             }
             let elapsed = clock.stop();
             total.wall_us = elapsed.wall_us / self.batch as f64;
             total.cpu_us = elapsed.cpu_us / self.batch as f64;
-        }
-        if row.operation.writes() {
-            *standing = Standing::After(row.operation);
         }
         if is_short {
             return Ok((total, None));
@@ -166,7 +151,7 @@ impl Lane {
         Ok((total, written))
     }
 
-    fn keep(&mut self, row: &Row, elapsed: Elapsed, written: Option<u64>) {
+    fn keep(&mut self, row: &impl Row, elapsed: Elapsed, written: Option<u64>) {
         if self.limits.mode == Mode::Compat {
             self.first.get_or_insert(elapsed.wall_us);
             self.kept.push(elapsed);
@@ -182,7 +167,7 @@ impl Lane {
         if !self.is_warm {
             self.warming.push(elapsed.wall_us);
             self.is_warm = self.steady();
-            if self.is_warm && !row.operation.writes() {
+            if self.is_warm && !row.writes() {
                 let typical = statistics::median(&self.warming).unwrap_or(first);
                 if typical < BATCHED_BELOW_US {
                     self.batch = ((BATCH_US / typical.max(0.01)) as usize).clamp(2, 100_000);
@@ -198,7 +183,7 @@ impl Lane {
     }
 
     /// Whether tries after the first find what it left, as in the published procedure.
-    fn repeats(&self, row: &Row) -> bool {
+    fn repeats(&self, row: &impl Row) -> bool {
         self.limits.mode == Mode::Compat && row.is_dagger()
     }
 
@@ -250,24 +235,33 @@ impl Lane {
     ///
     /// # Errors
     /// What the system reports.
-    pub fn measure_singles(
+    pub fn measure_singles<R: Row>(
         &mut self,
-        row: &Row,
-        system: &mut dyn System,
-        documents: &Documents,
-        buffer: &mut Vec<u8>,
+        row: &R,
+        bench: &mut dyn Bench<Row = R>,
     ) -> Result<()> {
         if self.batch == 1 {
             return Ok(());
         }
         for _ in 0..SINGLES {
-            buffer.clear();
             let begin = Instant::now();
-            let outcome = operate::perform(row.operation, system, documents, &[], buffer)?;
+            let outcome = bench.perform(row)?;
             let nanoseconds = begin.elapsed().as_nanos();
             drop(outcome);
             self.singles.push(nanoseconds as f64 / 1e3);
         }
         Ok(())
     }
+}
+
+/// Does a row once within a clock.
+///
+/// # Errors
+/// What the system reports.
+pub fn attempt<R: Row>(row: &R, bench: &mut dyn Bench<Row = R>) -> Result<(Elapsed, Outcome)> {
+    bench.arm(row)?;
+    let clock = Clock::start();
+    let outcome = bench.perform(row);
+    let elapsed = clock.stop();
+    Ok((elapsed, outcome?))
 }

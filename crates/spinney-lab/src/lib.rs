@@ -2,9 +2,9 @@
 //! machine, one run.
 //!
 //! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
-//! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer), [`run()`] (interleaved tries), [`record`], [`report`], [`claims`] and
-//! [`compare`], [`Sheet`] (reports as
-//! documents); then
+//! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer),
+//! `suite.rs` (what a suite is to the runner), [`run()`] (interleaved tries), [`record`],
+//! [`report`], [`claims`], [`compare`] and [`Sheet`] (reports as documents); then
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
 
@@ -27,7 +27,6 @@ mod lane;
 pub mod limits;
 mod machine;
 mod memory;
-mod operate;
 mod options;
 mod process;
 mod readers;
@@ -37,6 +36,7 @@ mod row;
 mod run;
 mod sheet;
 pub mod statistics;
+mod suite;
 mod syncs;
 pub mod system;
 pub mod systems;

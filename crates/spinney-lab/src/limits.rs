@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use spinney_core::{Error, Result};
 
 use crate::clock::{Clock, Elapsed};
+use crate::datastore::Documents;
 use crate::datastore::document::State;
-use crate::datastore::{self, Documents, Operation};
 use crate::options::Mode;
 use crate::record::{Record, Status};
 use crate::system::{Durability, Kind};
@@ -53,7 +53,6 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
     Ok(rows
         .into_iter()
         .map(|(test, (first, kept))| Record {
-            suite: datastore::NAME.to_owned(),
             test: test.to_owned(),
             size: documents.size(),
             system: "limit".to_owned(),
@@ -133,30 +132,9 @@ impl Sampler {
         Ok(Sampler::Sync(Box::new(SyncFile::new(folder)?)))
     }
 
-    /// The sampler of the limit that bounds `operation`, for durable commits of one entry, texts
-    /// in and texts out.
-    ///
-    /// # Errors
-    /// `Io` when the folder cannot be written.
-    pub fn of(
-        operation: Operation,
-        level: Durability,
-        documents: &Documents,
-        folder: &Path,
-    ) -> Result<Option<Sampler>> {
-        let is_durable = level == Durability::Durable;
-        Ok(match operation {
-            Operation::Import if is_durable => Some(Sampler::Parse(documents.text(State::Items))),
-            Operation::Export => {
-                let text = documents.text(State::Items);
-                Some(Sampler::Print(serde_json::from_slice(&text).expect("it is JSON")))
-            }
-            Operation::RemoveTree | Operation::RemoveItems if is_durable => {
-                Some(Sampler::syncs(folder)?)
-            }
-            _ if is_durable && operation.is_single() => Some(Sampler::syncs(folder)?),
-            _ => None,
-        })
+    /// A sampler of printing a JSON text.
+    pub fn print(text: &[u8]) -> Sampler {
+        Sampler::Print(serde_json::from_slice(text).expect("a generated document is JSON"))
     }
 
     /// One sample.

@@ -7,19 +7,8 @@ use std::time::Duration;
 
 use spinney_core::{Error, Result};
 
-use crate::datastore::document::State;
-use crate::datastore::rows::Access;
-use crate::datastore::{Operation, ROWS, Row};
 use crate::system::{Durability, Factory};
 use crate::systems::name_and_url;
-
-/// Row names besides those of the table: JSON files to import, peak memory of imports, JSON files as
-/// stores, new processes, and readers beside a writer.
-pub(crate) const EXTRAS: [&str; 5] = ["data", "import-memory", "json-file", COLD, READERS];
-/// Rows about new processes that open a store.
-pub(crate) const COLD: &str = "A5";
-/// Rows about readers beside a writer.
-pub(crate) const READERS: &str = "A7";
 
 /// Size of the promises about a large tree.
 pub(crate) const LARGE: usize = 1_000_000;
@@ -216,51 +205,9 @@ impl Options {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether `row` is measured at `size`, beside the peers or alone.
-    pub(crate) fn scope(&self, row: &Row, size: usize) -> Scope {
-        let is_leaf = row.operation.is_single() && row.operation.start() != State::Ordered;
-        match size {
-            _ if !self.claims => Scope::All,
-            _ if row.access == Access::Kept => Scope::Nothing,
-            SMALL if is_leaf => Scope::Backends,
-            USUAL => Scope::All,
-            LARGE if is_leaf || matches!(row.operation, Operation::Leaf | Operation::Element) => {
-                Scope::Backends
-            }
-            _ => Scope::Nothing,
-        }
-    }
-
     /// Whether something besides the suite's rows is measured.
     pub(crate) fn wants(&self, extra: &str) -> bool {
         self.rows.is_empty() || self.rows.iter().any(|name| name == extra)
-    }
-
-    /// The rows that are asked for, in the order of the suite.
-    ///
-    /// # Errors
-    /// `InvalidInput` for a name that is no row.
-    pub(crate) fn selected_rows(&self) -> Result<Vec<&'static Row>> {
-        let names = |row: &Row, name: &str| row.id == name || row.number == Some(name);
-        let is_known =
-            |name: &str| EXTRAS.contains(&name) || ROWS.iter().any(|row| names(row, name));
-        if let Some(name) = self.rows.iter().find(|name| !is_known(name)) {
-            let ids: Vec<&str> = ROWS.iter().map(|row| row.id).chain(EXTRAS).collect();
-            return Err(Error::invalid_input(format!(
-                "`{name}` is no row of the suite; choose from: {}",
-                ids.join(", ")
-            )));
-        }
-        let asked = |row: &Row| match self.rows.is_empty() {
-            true => self.whole_suite || !row.is_long,
-            false => self.rows.iter().any(|name| names(row, name)),
-        };
-        let mut rows: Vec<&Row> = ROWS.iter().filter(|row| asked(row)).collect();
-        if self.mode == Mode::Compat {
-            rows.retain(|row| row.published().is_some());
-            rows.sort_by_key(|row| row.published());
-        }
-        Ok(rows)
     }
 
     /// The factories that are asked for: backends first, then peers.
@@ -287,16 +234,6 @@ impl Options {
                     })
             })
             .collect::<Result<_>>()?;
-        if let Some(row) = self
-            .selected_rows()?
-            .iter()
-            .find(|row| row.operation == Operation::TellSubscribers && self.rules == Rules::None)
-        {
-            return Err(Error::invalid_input(format!(
-                "the row `{}` is about subscribers, which only the suite has; write `bench datastore`",
-                row.id
-            )));
-        }
         if chosen.is_empty() || self.sizes.is_empty() || self.durability.is_empty() {
             return Err(Error::invalid_input(
                 "a run needs at least one system, one size and one level of durability",

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use spinney::{Store, Value};
 use spinney_core::{Error, Result};
 
+use crate::datastore::Documents;
 use crate::datastore::document::{State, write_item_path};
-use crate::datastore::{Documents, rows};
 use crate::record::{Record, Status};
 use crate::row;
 use crate::system::{Durability, Factory};
@@ -44,7 +44,7 @@ pub(crate) fn measure(
     let mut records = Vec::new();
     let mut note = |test: String, threads: usize, side: Side| {
         let mut record = row::new_record(factory, level);
-        record.test = rows::levelled(&test, level);
+        record.test = row::levelled(&test, level);
         record.size = documents.size();
         record.singles = side.times;
         record.samples.clone_from(&record.singles);

@@ -55,8 +55,6 @@ impl Status {
 /// One row of one system at one size.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The suite that the row is of.
-    pub suite: String,
     /// The row's id; levels other than `durable` have a suffix.
     pub test: String,
     /// N.
@@ -115,6 +113,8 @@ pub struct Record {
 /// What all records of a run share.
 #[derive(Clone, Debug)]
 pub struct Context {
+    /// Name of the suite.
+    pub suite: String,
     /// Name to version.
     pub versions: Map<String, Value>,
     /// The machine.
@@ -174,7 +174,7 @@ impl Record {
         let time = |value: Option<f64>| json!(self.number(value).map(rounded));
         let interval = self.ratio.map(|ratio| [rounded(ratio.low), rounded(ratio.high)]);
         let mut record = json!({
-            "suite": self.suite,
+            "suite": context.suite,
             "test": self.test,
             "size": self.size,
             "system": self.system,
@@ -183,7 +183,7 @@ impl Record {
             "mode": self.mode.name(),
             "access": self.access,
             "unit": self.unit,
-            "runs": self.samples.len(),
+            "runs": if self.status.has_number() { self.samples.len() } else { 0 },
             "ops": self.ops,
             "median": time(self.median()),
             "min": time(statistics::min(&self.samples)),

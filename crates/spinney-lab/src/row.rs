@@ -4,82 +4,42 @@ use std::path::PathBuf;
 
 use spinney_core::{Error, ErrorKind, Result};
 
-use crate::datastore::rows::{Access, Place, levelled};
-use crate::datastore::{self, Documents, Operation, Row};
-use crate::lane::Lane;
-use crate::operate::{self, Outcome, Standing};
-use crate::options::{Mode, Rules};
+use crate::lane::{Lane, attempt};
+use crate::options::Mode;
 use crate::process;
 use crate::record::{Record, Status};
 use crate::statistics;
+use crate::suite::{Bench, Row};
 use crate::syncs::Tracer;
-use crate::system::{Durability, Factory, System};
+use crate::system::{Durability, Factory};
 
 /// Above this a commit is not repeated for the count of its syncs.
 const COUNTED_BELOW_US: f64 = 2e4;
 
 /// An open system between its rows.
-pub struct Station<'a> {
+pub struct Station<'a, R> {
     /// What made it.
     pub factory: &'a dyn Factory,
-    /// The store.
-    pub system: Box<dyn System>,
+    /// The store, as the suite uses it.
+    pub bench: Box<dyn Bench<Row = R>>,
     /// Where it keeps its bytes.
     pub folder: PathBuf,
-    /// Its state.
-    pub standing: Standing,
-    /// What it was told to keep.
-    pub access: Option<Access>,
-    /// Where it works.
-    pub place: Place,
-    /// Whether commits are judged and told to subscribers, and to how many at present.
-    pub told: Option<usize>,
 }
 
-impl<'a> Station<'a> {
-    /// Opens a new, empty store.
-    ///
-    /// # Errors
-    /// What the system reports, with its name.
-    pub fn open(
-        factory: &'a dyn Factory,
-        folder: PathBuf,
-        level: Durability,
-        rules: Rules,
-    ) -> Result<Station<'a>> {
-        let at = |error: Error| error.at(format!("`{}`", factory.name()));
-        let mut system = factory.open(&folder, level).map_err(at)?;
-        let told = match rules {
-            Rules::None => None,
-            Rules::Model => {
-                system.judge().map_err(at)?;
-                Some(0)
-            }
-        };
-        let (standing, access, place) = (Standing::Unknown, None, Place::Running);
-        Ok(Station { factory, system, folder, standing, access, place, told })
-    }
-
+impl<R: Row> Station<'_, R> {
     /// One try of `row`.
     ///
     /// # Errors
     /// What the system reports, with its name and the row.
-    pub fn turn(
-        &mut self,
-        row: &Row,
-        documents: &Documents,
-        lane: &mut Lane,
-        buffer: &mut Vec<u8>,
-    ) -> Result<()> {
-        if let Err(error) = self.allow(row) {
-            if error.kind() != ErrorKind::Unsupported {
-                return Err(error);
+    pub fn turn(&mut self, row: &R, lane: &mut Lane) -> Result<()> {
+        match self.bench.allow(row) {
+            Ok(()) => lane.turn(row, &mut *self.bench).map_err(|error| self.failed(error, row)),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                lane.unsupported = Some(error.to_string());
+                Ok(())
             }
-            lane.unsupported = Some(error.to_string());
-            return Ok(());
+            Err(error) => Err(self.failed(error, row)),
         }
-        lane.turn(row, &mut *self.system, documents, &mut self.standing, buffer)
-            .map_err(|error| self.failed(error, row))
     }
 
     /// The record of the tries in `lane`, its result checked.
@@ -88,54 +48,50 @@ impl<'a> Station<'a> {
     /// What the system reports, with its name and the row.
     pub fn conclude(
         &mut self,
-        row: &Row,
-        documents: &Documents,
+        row: &R,
+        size: usize,
+        level: Durability,
+        lane: Lane,
+    ) -> Result<Record> {
+        self.record(row, size, level, lane).map_err(|error| self.failed(error, row))
+    }
+
+    fn record(
+        &mut self,
+        row: &R,
+        size: usize,
         level: Durability,
         mut lane: Lane,
-        buffer: &mut Vec<u8>,
     ) -> Result<Record> {
-        let mut record = empty_record(row, documents, self.factory, level);
+        let mut record = empty_record(row, size, self.factory, level);
         if let Some(reason) = lane.unsupported {
             record.status = Status::Skipped(reason);
             return Ok(record);
         }
         let outcome = lane.last.take().expect("a lane ends after a try");
-        let (hash, is_expected) =
-            operate::verify(row, &mut *self.system, documents, &outcome, buffer)
-                .map_err(|error| self.failed(error, row))?;
+        let (hash, is_expected) = self.bench.verify(row, &outcome)?;
         if !is_expected {
             record.status = Status::VoidHash;
-            self.standing = Standing::Unknown;
         }
         record.hash = Some(hash);
-        lane.measure_singles(row, &mut *self.system, documents, buffer)
-            .map_err(|error| self.failed(error, row))?;
+        lane.measure_singles(row, &mut *self.bench)?;
         record.samples = lane.kept.iter().map(|elapsed| elapsed.wall_us).collect();
         record.cpu = lane.kept.iter().map(|elapsed| elapsed.cpu_us).collect();
         record.singles = lane.singles;
         record.first = lane.first;
         record.noop_tries = (lane.noops > 0).then_some(lane.noops);
-        record.ops = row.operation.ops(documents.size()) * lane.batch;
-        if row.operation.writes() && !record.is_socket {
+        record.ops = row.ops(size) * lane.batch;
+        if row.writes() && !record.is_socket {
             record.written_bytes = statistics::median(&lane.written);
         }
         record.peak_rss_bytes = lane.peak_rss_bytes;
-        self.system.settle().map_err(|error| self.failed(error, row))?;
+        self.bench.settle()?;
         record.disk_bytes =
-            Some(self.system.memory_bytes().unwrap_or_else(|| process::disk_bytes(&self.folder)));
+            Some(self.bench.memory_bytes().unwrap_or_else(|| process::disk_bytes(&self.folder)));
         if lane.batch > 1 {
             record.notes.push("times are for one operation, `runs` are batches".to_owned());
         }
-        if let Outcome::Settled(Some(bytes)) = outcome {
-            record.notes.push(format!("{bytes} B were reclaimed"));
-        }
-        if row.operation == Operation::InsertSeries
-            && let Some(slowest) = statistics::max(&record.singles)
-        {
-            record
-                .notes
-                .push(format!("p99 is that of one commit, of which the slowest took {slowest} us"));
-        }
+        self.bench.describe(row, &outcome, &mut record);
         if lane.cut {
             record.notes.push("the time budget cut the tries".to_owned());
         }
@@ -146,76 +102,53 @@ impl<'a> Station<'a> {
     ///
     /// # Errors
     /// What the system reports, with its name and the row.
-    pub fn count(
-        &mut self,
-        row: &Row,
-        documents: &Documents,
-        tracer: &mut Tracer,
-        test: &str,
-        buffer: &mut Vec<u8>,
-    ) -> Result<()> {
-        self.allow(row)?;
-        let prepared = operate::prepare(row, &mut *self.system, documents, self.standing);
-        self.standing = prepared.map_err(|error| self.failed(error, row))?;
+    pub fn count(&mut self, row: &R, tracer: &mut Tracer, test: &str) -> Result<()> {
+        self.traced(row, tracer, test).map_err(|error| self.failed(error, row))
+    }
+
+    fn traced(&mut self, row: &R, tracer: &mut Tracer, test: &str) -> Result<()> {
+        self.bench.allow(row)?;
+        self.bench.prepare(row)?;
         tracer.begin(test, self.factory.name());
-        let attempt = operate::attempt(row, &mut *self.system, documents, buffer);
+        let attempt = attempt(row, &mut *self.bench);
         tracer.end();
-        let (_, outcome) = attempt.map_err(|error| self.failed(error, row))?;
-        operate::check(row, &mut *self.system, documents, &outcome)
-            .map_err(|error| self.failed(error, row))?;
-        self.standing = Standing::After(row.operation);
-        Ok(())
+        let (_, outcome) = attempt?;
+        self.bench.check(row, &outcome)
     }
 
-    fn allow(&mut self, row: &Row) -> Result<()> {
-        if self.place != row.place {
-            self.system.subscribe(0)?;
-            self.told = self.told.map(|_| 0);
-            self.standing = Standing::Unknown;
-            self.system.move_to(row.place)?;
-            self.place = row.place;
-        }
-        let subscribers = row.operation.subscribers();
-        if self.told.is_some_and(|told| told != subscribers) {
-            self.system.subscribe(subscribers).map_err(|error| self.failed(error, row))?;
-            self.told = Some(subscribers);
-        }
-        if self.access != Some(row.access) {
-            let kept = self.system.keep(row.access == Access::Kept);
-            kept.map_err(|error| self.failed(error, row))?;
-            self.access = Some(row.access);
-        }
-        Ok(())
-    }
-
-    fn failed(&self, error: Error, row: &Row) -> Error {
-        error.at(format!("`{}`, row `{}`", self.factory.name(), row.id))
+    fn failed(&self, error: Error, row: &R) -> Error {
+        error.at(format!("`{}`, row `{}`", self.factory.name(), row.id()))
     }
 }
 
 /// The name in records: levels other than `durable` have a suffix, reads have none.
-pub fn test_name(row: &Row, level: Durability) -> String {
-    match row.operation.commits() {
-        true => levelled(row.id, level),
-        false => row.id.to_owned(),
+pub fn test_name(row: &impl Row, level: Durability) -> String {
+    match row.commits() {
+        true => levelled(row.id(), level),
+        false => row.id().to_owned(),
+    }
+}
+
+/// The name in records of something that commits: levels other than `durable` have a suffix.
+pub fn levelled(test: &str, level: Durability) -> String {
+    match level {
+        Durability::Durable => test.to_owned(),
+        Durability::Process | Durability::None => format!("{test} [{}]", level.name()),
     }
 }
 
 /// A record of `row` without numbers.
 pub fn empty_record(
-    row: &Row,
-    documents: &Documents,
+    row: &impl Row,
+    size: usize,
     factory: &dyn Factory,
     level: Durability,
 ) -> Record {
     Record {
         test: test_name(row, level),
-        size: documents.size(),
-        ops: row.operation.ops(documents.size()),
-        notes: match row.operation {
-            Operation::Reclaim => vec!["background work, not a commit".to_owned()],
-            _ => Vec::new(),
-        },
+        size,
+        ops: row.ops(size),
+        notes: row.note().map(str::to_owned).into_iter().collect(),
         ..new_record(factory, level)
     }
 }
@@ -223,7 +156,6 @@ pub fn empty_record(
 /// A record of no test without numbers.
 pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
     Record {
-        suite: datastore::NAME.to_owned(),
         test: String::new(),
         size: 0,
         system: factory.name().to_owned(),

@@ -177,7 +177,8 @@ fn report_recorded(paths: &[PathBuf], sheet: Option<SheetFile>) -> Result<ExitCo
     let recorded = |path: &PathBuf| {
         Report::read(&read(path)?).map_err(|error| error.at(format!("`{}`", path.display())))
     };
-    let reports: Vec<Report> = paths.iter().map(recorded).collect::<Result<_>>()?;
+    let reports: Vec<Vec<Report>> = paths.iter().map(recorded).collect::<Result<_>>()?;
+    let reports = reports.concat();
     match sheet {
         Some(sheet) => sheet.write(&reports)?,
         None => reports.iter().for_each(Report::print),

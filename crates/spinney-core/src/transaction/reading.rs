@@ -177,21 +177,48 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn meta(&self, path: &str) -> Result<Option<Vec<(String, String)>>> {
-        let Some((found, seen)) = self.reading(path)?.found(path)? else { return Ok(None) };
-        if let Seen::Part(_, standing) = &seen
-            && !standing.may(Right::Read)
-        {
-            return Ok(Some(Vec::new()));
-        }
-        let own = |meta: &[u8]| -> Option<Vec<(String, String)>> {
-            node::meta_entries(meta)
-                .map(|entry| entry.map(|(n, v)| (n.to_owned(), v.to_owned())))
-                .collect()
-        };
-        let entries = match &found {
-            Found::Open { meta, .. } => own(meta),
-            Found::Stored(slot) => own(slot.read()?.meta),
-        };
-        entries.map(Some).ok_or_else(|| Error::corrupted("stored metadata does not read"))
+        let this = self.reading(path)?;
+        let Some((found, seen)) = this.found(path)? else { return Ok(None) };
+        let entries = this.meta_of(&found, &seen)?;
+        let entries = entries.map(|entry| entry.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        entries.collect::<Option<_>>().map(Some).ok_or_else(meta_damaged)
     }
+
+    /// What container a node is, if it is one, and its metadata of one name; `None` when there is no node.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn container_and_meta(
+        &self,
+        path: &str,
+        name: &str,
+    ) -> Result<Option<(Option<Container>, Option<String>)>> {
+        let this = self.reading(path)?;
+        let Some((found, seen)) = this.found(path)? else { return Ok(None) };
+        for entry in this.meta_of(&found, &seen)? {
+            let (entry_name, value) = entry.ok_or_else(meta_damaged)?;
+            if entry_name == name {
+                return Ok(Some((this.container_of(&found)?, Some(value.to_owned()))));
+            }
+        }
+        Ok(Some((this.container_of(&found)?, None)))
+    }
+
+    /// The metadata that a principal sees of a node.
+    fn meta_of<'f>(
+        &self,
+        found: &'f Found<'_>,
+        seen: &Seen<'_>,
+    ) -> Result<impl Iterator<Item = Option<(&'f str, &'f str)>>> {
+        let meta = match (seen, found) {
+            (Seen::Part(_, standing), _) if !standing.may(Right::Read) => &[][..],
+            (_, Found::Open { meta, .. }) => *meta,
+            (_, Found::Stored(slot)) => slot.read()?.meta,
+        };
+        Ok(node::meta_entries(meta))
+    }
+}
+
+fn meta_damaged() -> Error {
+    Error::corrupted("stored metadata does not read")
 }

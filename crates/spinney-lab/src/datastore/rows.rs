@@ -1,7 +1,7 @@
 //! The rows of the suite as data: each with the question that it answers.
 
 use super::document::State;
-use crate::system::{Delivery, Durability};
+use crate::system::Delivery;
 
 /// What stands inside the clock of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -254,14 +254,6 @@ pub fn storm_len(size: usize) -> usize {
 /// How many leaves a large candidate changes at N = `size`.
 pub fn tenth_len(size: usize) -> usize {
     size.div_ceil(TENTH)
-}
-
-/// The name in records of something that commits: levels other than `durable` have a suffix.
-pub fn levelled(test: &str, level: Durability) -> String {
-    match level {
-        Durability::Durable => test.to_owned(),
-        Durability::Process | Durability::None => format!("{test} [{}]", level.name()),
-    }
 }
 
 const fn row(

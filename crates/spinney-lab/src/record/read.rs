@@ -59,7 +59,6 @@ impl Record {
         let fields = Fields(json);
         let ratio = fields.number("ratio").zip(json["ratio_ci"].as_array());
         let record = Record {
-            suite: fields.text("suite")?.to_owned(),
             test: fields.text("test")?.to_owned(),
             size: fields.word("size", |size| usize::try_from(size.as_u64()?).ok())?,
             system: fields.text("system")?.to_owned(),
@@ -93,6 +92,7 @@ impl Record {
             return Err(fields.wrong("samples"));
         }
         let context = Context {
+            suite: fields.text("suite")?.to_owned(),
             versions: fields.word("versions", |versions| versions.as_object().cloned())?,
             machine: json["machine"].clone(),
             order_seed: fields.word("order_seed", Value::as_u64)?,
@@ -162,6 +162,7 @@ pub(crate) fn sample() -> (Record, Context) {
         ..crate::row::new_record(&*factories[0], Durability::Process)
     };
     let context = Context {
+        suite: "datastore".to_owned(),
         versions: [("spinney".to_owned(), "1".into())].into_iter().collect(),
         machine: serde_json::json!({"cores": 2}),
         order_seed: 7,

@@ -4,10 +4,9 @@ use serde_json::{Map, Value, json};
 use spinney_core::{Error, Result};
 
 use super::{Report, Setting};
-use crate::datastore::{self, ROWS};
+use crate::datastore::ROWS;
 use crate::options::Rules;
-use crate::record::{self, Context, Record};
-use crate::row::test_name;
+use crate::record::{self, Line, Record};
 use crate::system::Kind;
 
 impl Report {
@@ -33,29 +32,47 @@ impl Report {
         line
     }
 
-    /// The report of one run's records, one JSON object a line.
+    /// The reports of the runs whose records stand in `text`, one JSON object a line. A run has one suite
+    /// and one seed.
     ///
     /// # Errors
     /// `InvalidInput` naming the line that is no record, or where there is none.
-    pub fn read(text: &str) -> Result<Report> {
-        let none = || Error::invalid_input("there are no records; `bench --records` writes them");
-        let mut report: Option<Report> = None;
+    pub fn read(text: &str) -> Result<Vec<Report>> {
+        let mut reports: Vec<Report> = Vec::new();
         for line in record::read(text)? {
-            let report =
-                report.get_or_insert_with(|| empty(&line.record, &line.context, &line.json));
-            report.context.versions.extend(line.context.versions);
-            add_setting(&mut report.settings, &line.record, &line.json);
-            report.syncs_counted |= line.record.kind != Kind::Limit && line.record.syncs.is_some();
-            match is_of_table(&line.record) {
-                true => report.records.push(line.record),
-                false => report.extras.push(line.record),
-            }
+            let is_of_it = |report: &Report| {
+                let (ours, its) = (&report.context, &line.context);
+                (&ours.suite, ours.order_seed) == (&its.suite, its.order_seed)
+            };
+            let at = reports.iter().position(is_of_it).unwrap_or_else(|| {
+                reports.push(empty(&line));
+                reports.len() - 1
+            });
+            reports[at].add(line);
         }
-        report.ok_or_else(none)
+        match reports.is_empty() {
+            true => {
+                Err(Error::invalid_input("there are no records; `bench --records` writes them"))
+            }
+            false => Ok(reports),
+        }
+    }
+
+    fn add(&mut self, line: Line) {
+        let Line { record, context, json } = line;
+        self.context.versions.extend(context.versions);
+        self.syncs_counted |= record.kind != Kind::Limit && record.syncs.is_some();
+        add_setting(&mut self.settings, &record, &json);
+        match is_of_table(&context.suite, &record) {
+            true => self.records.push(record),
+            false => self.extras.push(record),
+        }
     }
 }
 
-fn empty(first: &Record, context: &Context, json: &Value) -> Report {
+/// The report that a line begins.
+fn empty(line: &Line) -> Report {
+    let Line { record, context, json } = line;
     let file_system = context.machine["fs"].as_str().unwrap_or("unknown").to_owned();
     Report {
         context: context.clone(),
@@ -64,7 +81,7 @@ fn empty(first: &Record, context: &Context, json: &Value) -> Report {
         settings: Vec::new(),
         left_out: Vec::new(),
         rules: json["rules"].as_str().and_then(Rules::of_name).unwrap_or(Rules::None),
-        mode: first.mode,
+        mode: record.mode,
         syncs_counted: false,
         folder: None,
         file_system,
@@ -100,9 +117,10 @@ fn texts(values: &Map<String, Value>) -> Vec<(String, String)> {
 }
 
 /// Whether a record is of a row, and not measured besides them.
-fn is_of_table(record: &Record) -> bool {
-    let is_row = || ROWS.iter().any(|row| test_name(row, record.durability) == record.test);
-    record.suite != datastore::NAME || record.kind == Kind::Limit || is_row()
+fn is_of_table(suite: &str, record: &Record) -> bool {
+    let name = record.test.split(" [").next();
+    let is_row = || ROWS.iter().any(|row| Some(row.id) == name);
+    suite != "datastore" || record.kind == Kind::Limit || is_row()
 }
 
 #[cfg(test)]
@@ -114,7 +132,8 @@ mod tests {
     #[test]
     fn a_report_comes_back_from_its_lines() {
         let (mut record, context) = sample();
-        let mut report = empty(&record, &context, &json!({"rules": "model"}));
+        let json = json!({"rules": "model"});
+        let mut report = empty(&Line { record: record.clone(), context, json });
         report.settings.push(Setting {
             system: record.system.clone(),
             label: None,
@@ -126,7 +145,7 @@ mod tests {
         record.test = "cold open".to_owned();
         report.extras.push(record);
         let text = report.json_lines();
-        let again = Report::read(&text).expect("records");
+        let again = Report::read(&text).expect("records").remove(0);
         assert_eq!(again.json_lines(), text);
         assert_eq!((again.records.len(), again.extras.len()), (1, 1));
         assert_eq!(again.settings[0].levels, report.settings[0].levels);

@@ -23,14 +23,7 @@ impl Sheet {
 
 fn run_sections(report: &Report) -> Vec<Section> {
     let mut sections = vec![losses(report), what_ran(report)];
-    let mut sizes: Vec<(&str, usize)> = Vec::new();
-    for record in &report.records {
-        let size = (&*record.suite, record.size);
-        if !sizes.contains(&size) {
-            sizes.push(size);
-        }
-    }
-    sections.extend(sizes.iter().map(|(suite, size)| of_size(report, suite, *size)));
+    sections.extend(report.sizes().into_iter().map(|size| of_size(report, size)));
     sections.extend(growth(report));
     sections.extend(besides(report));
     sections.push(how(report));
@@ -39,8 +32,6 @@ fn run_sections(report: &Report) -> Vec<Section> {
 
 fn what_ran(report: &Report) -> Section {
     let names = |kind: Kind| report.systems(kind).collect::<Vec<&str>>().join(", ");
-    let mut suites: Vec<&str> = report.records.iter().map(|record| &*record.suite).collect();
-    suites.dedup();
     let times = || report.records.iter().map(|record| &*record.time);
     let machine = |field: &str| match &report.context.machine[field] {
         serde_json::Value::Null => "not known".to_owned(),
@@ -54,7 +45,7 @@ fn what_ran(report: &Report) -> Section {
     let versions =
         versions.map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or_default()));
     let facts = [
-        ("suites", suites.join(", ")),
+        ("suite", report.context.suite.clone()),
         ("backends of spinney", names(Kind::Backend)),
         ("peers", names(Kind::Peer)),
         ("ratios against", report.context.baseline.clone()),
@@ -114,11 +105,10 @@ fn losses(report: &Report) -> Section {
     Section { title: "Losses".to_owned(), blocks }
 }
 
-fn of_size(report: &Report, suite: &str, size: usize) -> Section {
-    let is_of_it = |record: &&Record| record.suite == suite && record.size == size;
-    let records: Vec<&Record> = report.records.iter().filter(is_of_it).collect();
+fn of_size(report: &Report, size: usize) -> Section {
+    let records = report.records.iter().filter(|record| record.size == size);
     let (limits, rows): (Vec<&Record>, Vec<&Record>) =
-        records.into_iter().partition(|record| record.kind == Kind::Limit);
+        records.partition(|record| record.kind == Kind::Limit);
     let systems = parts::systems(report, &rows);
     let mut blocks = vec![
         Block::Text(format!(
@@ -142,7 +132,7 @@ fn of_size(report: &Report, suite: &str, size: usize) -> Section {
     let spread = Block::Table(parts::spread(&rows));
     let ranges = Block::Charts(parts::range_charts(&rows, &systems));
     blocks.push(Block::Folded("Distributions, syncs and space".to_owned(), vec![ranges, spread]));
-    Section { title: format!("{suite}, N = {}", grouped(size)), blocks }
+    Section { title: format!("{}, N = {}", report.context.suite, grouped(size)), blocks }
 }
 
 fn growth(report: &Report) -> Option<Section> {

@@ -322,8 +322,12 @@ impl Snapshot {
 
 /// Whether one path is the other one, or leads into it.
 fn overlaps(one: &str, other: &str) -> bool {
-    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    leads_to(one, other) || leads_to(other, one)
+}
+
+/// Whether one path is the other one, or above it.
+fn leads_to(above: &str, path: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Why there are no pages of a stack.

@@ -4,11 +4,11 @@ use spinney_core::read::Marks;
 use spinney_core::read::marks::{self, decide};
 use spinney_core::{Container, Error, ErrorKind, Key, Result, Scalar, Value, Visitor, path};
 
-use super::Layer;
-use crate::Transaction;
+use super::{Layer, leads_to};
 use crate::access::Right;
 use crate::snapshot::Snapshot;
 use crate::transaction::Existing;
+use crate::{NodeKind, Transaction};
 
 /// A transaction as an edit of one layer of a stack. Paths are those of the stack.
 pub struct LayerEdit<'e, 't> {
@@ -18,6 +18,14 @@ pub struct LayerEdit<'e, 't> {
     transaction: &'e mut Transaction<'t>,
     /// States of the lower layers that are not in the transaction's store.
     others: Vec<Option<Snapshot>>,
+    /// The way to the parent of the node that was edited last.
+    way: Option<Way>,
+}
+
+/// A map that edits have found, and the layers whose members of it are seen.
+struct Way {
+    parent: String,
+    live: Vec<usize>,
 }
 
 /// A node of one layer on the way to a path.
@@ -77,11 +85,12 @@ impl<'e, 't> LayerEdit<'e, 't> {
                 ));
             }
         }
-        Ok(LayerEdit { layers, at, transaction, others })
+        Ok(LayerEdit { layers, at, transaction, others, way: None })
     }
 
     /// The transaction.
     pub fn transaction(&mut self) -> &mut Transaction<'t> {
+        self.way = None;
         self.transaction
     }
 
@@ -97,6 +106,7 @@ impl<'e, 't> LayerEdit<'e, 't> {
 
     fn try_set(&mut self, path: &str, value: &Value) -> Result<()> {
         let place = self.find(path)?;
+        self.forget_way(path);
         if let Some(layer) = place.locked_below {
             return Err(self.locked(layer, path, "something below it"));
         }
@@ -130,6 +140,7 @@ impl<'e, 't> LayerEdit<'e, 't> {
 
     fn try_remove(&mut self, path: &str) -> Result<bool> {
         let place = self.find(path)?;
+        self.forget_way(path);
         if place.decides.is_none() {
             return Ok(false);
         }
@@ -154,6 +165,7 @@ impl<'e, 't> LayerEdit<'e, 't> {
     /// # Errors
     /// Those of [`Transaction::remove`].
     pub fn reset(&mut self, path: &str) -> Result<bool> {
+        self.forget_way(path);
         let before = self.seen(self.at, path)?;
         let own = self.own(path);
         let removed = self.transaction.remove(&own)?;
@@ -192,9 +204,11 @@ impl<'e, 't> LayerEdit<'e, 't> {
         }
     }
 
-    /// Goes from the roots of the layers to a path, as reading does.
-    fn find(&self, path: &str) -> Result<Place> {
+    /// Goes from the roots of the layers to a path, as reading does, or from the parent that it knows.
+    fn find(&mut self, path: &str) -> Result<Place> {
         path::check(path)?;
+        let parent = path::split_last(path).map(|(parent, _)| parent);
+        let known = self.way.as_ref().filter(|way| Some(&*way.parent) == parent);
         let mut place = Place {
             own: None,
             decides: None,
@@ -204,8 +218,10 @@ impl<'e, 't> LayerEdit<'e, 't> {
             deletion: None,
             scalar: None,
         };
-        let mut live: Vec<usize> = (self.at..self.layers.len()).collect();
-        let mut end = 0;
+        let (mut live, mut end) = match known {
+            Some(way) => (way.live.clone(), path.len()),
+            None => ((self.at..self.layers.len()).collect(), 0),
+        };
         loop {
             let is_last = end == path.len();
             let mut parts: Vec<Seen> = Vec::with_capacity(live.len());
@@ -260,8 +276,17 @@ impl<'e, 't> LayerEdit<'e, 't> {
             if live.first() != Some(&self.at) {
                 live.insert(0, self.at);
             }
+            let parent = end;
             end += 1 + path[end + 1..].find('/').unwrap_or(path.len() - end - 1);
+            if end == path.len() {
+                self.way = Some(Way { parent: path[..parent].to_owned(), live: live.clone() });
+            }
         }
+    }
+
+    /// Forgets the way when it leads to or through a node that is edited.
+    fn forget_way(&mut self, edited: &str) {
+        self.way.take_if(|way| leads_to(edited, &way.parent));
     }
 
     /// Makes this layer have what leads to a path: a list that is edited becomes its own, and where it
@@ -360,20 +385,24 @@ impl<'e, 't> LayerEdit<'e, 't> {
     /// The node that a layer has at a path; `None` when there is none.
     fn seen(&self, layer: usize, path: &str) -> Result<Option<Seen>> {
         let path = self.path_in(layer, path);
-        let (meta, container) = match &self.others[layer - self.at] {
-            None => (self.transaction.meta(&path)?, self.transaction.container(&path)?),
-            Some(state) => (
-                state.meta(&path)?,
-                match state.kind(&path)? {
-                    Some(crate::NodeKind::Map) => Some(Container::Map),
-                    Some(crate::NodeKind::List) => Some(Container::List),
-                    _ => None,
-                },
-            ),
+        let (container, marks) = match &self.others[layer - self.at] {
+            None => match self.transaction.container_and_meta(&path, marks::NAME)? {
+                Some(node) => node,
+                None => return Ok(None),
+            },
+            Some(state) => {
+                let container = match state.kind(&path)? {
+                    None => return Ok(None),
+                    Some(NodeKind::Map) => Some(Container::Map),
+                    Some(NodeKind::List) => Some(Container::List),
+                    Some(_) => None,
+                };
+                let meta = state.meta(&path)?.unwrap_or_default();
+                let marks = meta.into_iter().find(|(name, _)| name == marks::NAME);
+                (container, marks.map(|(_, value)| value))
+            }
         };
-        let Some(meta) = meta else { return Ok(None) };
-        let marks = meta.iter().find(|(name, _)| name == marks::NAME);
-        let marks = marks.map_or(Ok(Marks::NONE), |(_, value)| Marks::parse(value))?;
+        let marks = marks.map_or(Ok(Marks::NONE), |marks| Marks::parse(&marks))?;
         Ok(Some(Seen { layer, container, marks }))
     }
 

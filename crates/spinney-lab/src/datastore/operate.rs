@@ -4,36 +4,17 @@ use std::time::{Duration, Instant};
 
 use spinney_core::{Error, Result};
 
-use crate::answer::Answer;
 use crate::canonical;
-use crate::clock::{Clock, Elapsed};
 use crate::datastore::document::{
     Documents, RANGE_LEN, State, element_text, item_tree_text, leaf_text,
 };
 use crate::datastore::rows::{ROUNDS, SERIES_LEN, TENTH, storm_len};
 use crate::datastore::{Operation, Row};
+use crate::suite::{Outcome, changed};
 use crate::system::{Delivery, Effect, System, Undo};
 
 /// How long a series of commits may take.
 const SERIES_MAX: Duration = Duration::from_secs(5);
-
-/// What an operation gave back; dropped after the clock stopped.
-pub enum Outcome {
-    /// A write.
-    Effect(Effect),
-    /// A read as a tree.
-    Answer(Answer),
-    /// A read as a text.
-    Text(String),
-    /// An export, which stands in the buffer.
-    Exported,
-    /// Commits one by one, and how long each took, in microseconds.
-    Series(Vec<f64>),
-    /// Commits, and what each subscriber was given of them.
-    Told(Vec<Delivery>),
-    /// Background work and its bytes, or none.
-    Settled(Option<u64>),
-}
 
 /// Does `operation` once.
 ///
@@ -57,6 +38,7 @@ pub fn perform(
         Operation::ProvidedTree => Outcome::Answer(system.provided_tree(n)?),
         Operation::Element => Outcome::Answer(system.element(m)?),
         Operation::Export => {
+            buffer.clear();
             system.export(buffer)?;
             Outcome::Exported
         }
@@ -104,13 +86,6 @@ fn tell_subscribers(system: &mut dyn System, n: usize) -> Result<Vec<Delivery>> 
         changed(system.remove_items()?, "many oper change_subs")?;
     }
     system.deliveries()
-}
-
-fn changed(effect: Effect, id: &str) -> Result<()> {
-    match effect {
-        Effect::Changed => Ok(()),
-        Effect::Unchanged => Err(Error::invalid_input(format!("a try of `{id}` changed nothing"))),
-    }
 }
 
 /// Where the state of a store stands between tries.
@@ -182,28 +157,6 @@ fn take_back(
         system.settle()?;
     }
     Ok(())
-}
-
-/// Does `row` once within a clock.
-///
-/// # Errors
-/// What the system reports.
-pub fn attempt(
-    row: &Row,
-    system: &mut dyn System,
-    documents: &Documents,
-    buffer: &mut Vec<u8>,
-) -> Result<(Elapsed, Outcome)> {
-    buffer.clear();
-    // Only the import reads its input; for others making the text would be wasted.
-    let input = (row.operation == Operation::Import).then(|| documents.text(State::Items));
-    let input = input.as_deref().unwrap_or_default();
-    // What was put back was given to the subscribers, too.
-    system.deliveries()?;
-    let clock = Clock::start();
-    let outcome = perform(row.operation, system, documents, input, buffer);
-    let elapsed = clock.stop();
-    Ok((elapsed, outcome?))
 }
 
 /// Whether a try did what it had to: a write that changed nothing is an error, and so is a subscriber

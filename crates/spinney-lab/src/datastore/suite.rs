@@ -1,0 +1,262 @@
+//! The suite as the runner has it: which rows run at which sizes and levels, beside which limits, and what
+//! is measured besides them.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use spinney_core::{Error, Result};
+
+use super::rows::Access;
+use super::{Bench, Documents, Operation, ROWS, Row, document::State};
+use crate::limits::{self, Sampler};
+use crate::options::{LARGE, Mode, Options, Rules, SMALL, Scope, USUAL};
+use crate::record::Record;
+use crate::suite::{self, Scene};
+use crate::system::{Durability, Effect, Factory, Kind};
+use crate::{cold, files, json_file, memory, process, readers};
+
+/// Row names besides those of the table: JSON files to import, peak memory of imports, JSON files as
+/// stores, new processes, and readers beside a writer.
+const EXTRAS: [&str; 5] = ["data", "import-memory", "json-file", COLD, READERS];
+/// Rows about new processes that open a store.
+const COLD: &str = "A5";
+/// Rows about readers beside a writer.
+const READERS: &str = "A7";
+
+/// The suite, for what is asked of it.
+pub struct Suite<'a> {
+    options: &'a Options,
+    rows: Vec<Row>,
+    documents: Rc<Documents>,
+}
+
+impl<'a> Suite<'a> {
+    /// The rows that are asked for.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that is no row, and for rows that need the whole suite.
+    pub fn new(options: &'a Options) -> Result<Suite<'a>> {
+        let rows = selected_rows(options)?;
+        let is_told = |row: &&Row| row.operation == Operation::TellSubscribers;
+        if let Some(row) = rows.iter().find(is_told).filter(|_| options.rules == Rules::None) {
+            return Err(Error::invalid_input(format!(
+                "the row `{}` is about subscribers, which only the suite has; write `bench datastore`",
+                row.id
+            )));
+        }
+        Ok(Suite { options, rows, documents: Rc::new(Documents::new(0)) })
+    }
+
+    /// The bytes of a closed store that did nothing but one import; those of a used store tell of its
+    /// past too.
+    fn fresh_disk_bytes(
+        &self,
+        factory: &dyn Factory,
+        level: Durability,
+        scene: &Scene<'_>,
+    ) -> Result<Option<u64>> {
+        let folder = scene.scratch()?;
+        let mut system = factory.open(folder.path(), level)?;
+        let _: Effect = system.import(&self.documents.text(State::Items))?;
+        system.settle()?;
+        let in_memory = system.memory_bytes();
+        // A journal or a log beside the data is in use only while the store is open.
+        drop(system);
+        let bytes = in_memory.unwrap_or_else(|| process::disk_bytes(folder.path()));
+        Ok((bytes > 0).then_some(bytes))
+    }
+
+    fn is_in_later_levels(&self, row: &Row) -> bool {
+        let options = self.options;
+        options.whole_suite
+            || row.access == Access::Open && (options.all_levels || row.operation.is_single())
+    }
+}
+
+impl suite::Suite for Suite<'_> {
+    type Row = Row;
+
+    fn name(&self) -> &'static str {
+        "datastore"
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        self.rows.clone()
+    }
+
+    fn sizes(&self) -> Vec<usize> {
+        let is_needed =
+            !self.rows.is_empty() || [COLD, READERS].iter().any(|extra| self.options.wants(extra));
+        if is_needed { self.options.sizes.clone() } else { Vec::new() }
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        let options = self.options;
+        let mut left_out = Vec::new();
+        if self.rows.len() < ROWS.len() {
+            let (left, all) = (ROWS.len() - self.rows.len(), ROWS.len());
+            left_out.push(match options.rows.is_empty() && !options.whole_suite {
+                true => format!("{left} of {all} rows, which `bench datastore` has"),
+                false => format!("{left} of {all} rows were not asked for"),
+            });
+        }
+        if options.durability.len() > 1 && !options.whole_suite {
+            let level = options.durability[0].name();
+            let which = if options.all_levels { "`cached`" } else { "`cached` and bulk" };
+            left_out.push(format!("{which} writes at levels other than {level}"));
+        }
+        for size in [1_000, 10_000, 100_000, 1_000_000] {
+            if !options.sizes.contains(&size) {
+                left_out.push(format!("N = {size} was not asked for"));
+            }
+        }
+        left_out
+    }
+
+    fn enter(&mut self, size: usize) {
+        self.documents = Rc::new(Documents::new(size));
+    }
+
+    fn limits(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
+        match self.options.claims {
+            // Promises stand against the limits that are sampled between tries.
+            true => Ok(Vec::new()),
+            false => limits::measure(&self.documents, scene.folder),
+        }
+    }
+
+    /// Beside the peers, alone, or not at all.
+    fn scope(&self, row: &Row, at: usize) -> Scope {
+        if at > 0 && row.operation.commits() && !self.is_in_later_levels(row) {
+            return Scope::Nothing;
+        }
+        let is_leaf = row.operation.is_single() && row.operation.start() != State::Ordered;
+        match self.documents.size() {
+            _ if !self.options.claims => Scope::All,
+            _ if row.access == Access::Kept => Scope::Nothing,
+            SMALL if is_leaf => Scope::Backends,
+            USUAL => Scope::All,
+            LARGE if is_leaf || matches!(row.operation, Operation::Leaf | Operation::Element) => {
+                Scope::Backends
+            }
+            _ => Scope::Nothing,
+        }
+    }
+
+    /// Of durable commits of one entry, texts in and texts out.
+    fn sampler(&self, row: &Row, level: Durability, scene: &Scene<'_>) -> Result<Option<Sampler>> {
+        let is_durable = level == Durability::Durable;
+        let text = || self.documents.text(State::Items);
+        Ok(match row.operation {
+            Operation::Import if is_durable => Some(Sampler::Parse(text())),
+            Operation::Export => Some(Sampler::print(&text())),
+            Operation::RemoveTree | Operation::RemoveItems if is_durable => {
+                Some(Sampler::syncs(scene.folder)?)
+            }
+            operation if is_durable && operation.is_single() => Some(Sampler::syncs(scene.folder)?),
+            _ => None,
+        })
+    }
+
+    fn open(
+        &self,
+        factory: &dyn Factory,
+        folder: &Path,
+        level: Durability,
+    ) -> Result<Box<dyn suite::Bench<Row = Row>>> {
+        let system = factory.open(folder, level)?;
+        let documents = Rc::clone(&self.documents);
+        Ok(Box::new(Bench::new(system, documents, self.options.rules)?))
+    }
+
+    fn complete(
+        &self,
+        row: &Row,
+        factory: &dyn Factory,
+        scene: &Scene<'_>,
+        record: &mut Record,
+    ) -> Result<()> {
+        if row.operation == Operation::Import {
+            record.disk_bytes = self.fresh_disk_bytes(factory, record.durability, scene)?;
+        }
+        Ok(())
+    }
+
+    /// New processes that open a store, and readers beside a writer.
+    fn beside(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
+        let (options, documents) = (self.options, &*self.documents);
+        let turn = options.readers_turn;
+        let mut records = Vec::new();
+        for &factory in scene.factories.iter().filter(|factory| factory.kind() == Kind::Backend) {
+            let name = factory.name();
+            if options.is_stopped() {
+                break;
+            }
+            let offered = |level: &&Durability| factory.lacks(**level).is_none();
+            for &level in options.durability.iter().filter(offered) {
+                if options.children && options.wants(COLD) {
+                    scene.progress.set_message(format!("{name}, {}: new processes", level.name()));
+                    let folder = scene.scratch()?;
+                    records.extend(cold::measure(documents, factory, level, folder.path())?);
+                }
+            }
+            let first = options.durability.iter().find(offered);
+            if let Some(&level) = first.filter(|_| !turn.is_zero() && options.wants(READERS)) {
+                scene.progress.set_message(format!("{name}: readers beside a writer"));
+                let folder = scene.scratch()?;
+                records.extend(readers::measure(documents, factory, level, turn, folder.path())?);
+            }
+        }
+        Ok(records)
+    }
+
+    fn extras(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
+        let options = self.options;
+        let mut records = Vec::new();
+        if options.wants("data") {
+            for path in &options.data {
+                scene.progress.set_message(path.display().to_string());
+                records.extend(files::measure(path, scene.factories, scene.folder)?);
+            }
+        }
+        if options.wants("import-memory") {
+            for &size in &options.memory_sizes {
+                scene.progress.set_message(format!("{size} items: peak memory of an import"));
+                records.extend(memory::measure(size, scene.factories, scene.folder)?);
+            }
+        }
+        if options.claims && options.wants("json-file") {
+            for &size in options.sizes.iter().filter(|size| **size <= USUAL) {
+                scene.progress.set_message(format!("{size} items: a JSON file as a store"));
+                records.extend(json_file::measure(size, scene.factories, scene.folder)?);
+            }
+        }
+        Ok(records)
+    }
+}
+
+/// The rows that are asked for, in the order of the suite.
+///
+/// # Errors
+/// `InvalidInput` for a name that is no row.
+fn selected_rows(options: &Options) -> Result<Vec<Row>> {
+    let names = |row: &Row, name: &str| row.id == name || row.number == Some(name);
+    let is_known = |name: &str| EXTRAS.contains(&name) || ROWS.iter().any(|row| names(row, name));
+    if let Some(name) = options.rows.iter().find(|name| !is_known(name)) {
+        let ids: Vec<&str> = ROWS.iter().map(|row| row.id).chain(EXTRAS).collect();
+        return Err(Error::invalid_input(format!(
+            "`{name}` is no row of the suite; choose from: {}",
+            ids.join(", ")
+        )));
+    }
+    let asked = |row: &Row| match options.rows.is_empty() {
+        true => options.whole_suite || !row.is_long,
+        false => options.rows.iter().any(|name| names(row, name)),
+    };
+    let mut rows: Vec<Row> = ROWS.iter().filter(|row| asked(row)).copied().collect();
+    if options.mode == Mode::Compat {
+        rows.retain(|row| row.published().is_some());
+        rows.sort_by_key(|row| row.published());
+    }
+    Ok(rows)
+}

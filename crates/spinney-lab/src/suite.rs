@@ -1,0 +1,197 @@
+//! What the runner must know of a suite: its rows as data, and how a row is done on an open system.
+//!
+//! A suite knows nothing of turns, warm-up, statistics or the order of systems.
+
+use std::path::Path;
+
+use indicatif::ProgressBar;
+use spinney_core::{Error, Result};
+
+use crate::answer::Answer;
+use crate::limits::Sampler;
+use crate::options::{Options, Scope};
+use crate::record::Record;
+use crate::system::{Delivery, Durability, Effect, Factory};
+
+/// One row: what is measured, as data.
+pub trait Row: Clone {
+    /// Its name in records.
+    fn id(&self) -> &str;
+
+    /// Whether it changes the store, so that the state is put back before each try.
+    fn writes(&self) -> bool;
+
+    /// Whether the level of durability is part of what it measures.
+    fn commits(&self) -> bool;
+
+    /// Operations inside one try, at N = `size`.
+    fn ops(&self, size: usize) -> usize;
+
+    /// Whether its tries after the first change nothing in the published procedure.
+    fn is_dagger(&self) -> bool {
+        false
+    }
+
+    /// What a record of it says in any case.
+    fn note(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// What an operation gave back; dropped after the clock stopped.
+pub enum Outcome {
+    /// A write.
+    Effect(Effect),
+    /// A read as a tree.
+    Answer(Answer),
+    /// A read as a text.
+    Text(String),
+    /// An export, which stands in a buffer.
+    Exported,
+    /// Operations one by one, and how long each took, in microseconds.
+    Series(Vec<f64>),
+    /// Commits, and what each subscriber was given of them.
+    Told(Vec<Delivery>),
+    /// Background work and its bytes, or none.
+    Settled(Option<u64>),
+}
+
+/// One open system, with the data of one size, on which rows are done.
+pub trait Bench {
+    /// The rows of the suite.
+    type Row: Row;
+
+    /// Lets the system do what a row needs and nothing more; never measured.
+    fn allow(&mut self, row: &Self::Row) -> Result<()> {
+        let _ = row;
+        Ok(())
+    }
+
+    /// Puts the start state of a row back; never measured.
+    fn prepare(&mut self, row: &Self::Row) -> Result<()>;
+
+    /// What comes directly before the clock starts, whether or not anything was put back.
+    fn arm(&mut self, row: &Self::Row) -> Result<()> {
+        let _ = row;
+        Ok(())
+    }
+
+    /// What stands inside the clock.
+    fn perform(&mut self, row: &Self::Row) -> Result<Outcome>;
+
+    /// Whether a try did what it had to.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it did not; `Unsupported` when there was nothing to do.
+    fn check(&mut self, row: &Self::Row, outcome: &Outcome) -> Result<()>;
+
+    /// The result hash, and whether it is the expected one.
+    fn verify(&mut self, row: &Self::Row, outcome: &Outcome) -> Result<(String, bool)>;
+
+    /// The state is not known any more: something failed.
+    fn forget(&mut self);
+
+    /// Adds to the record of a row what only the suite knows.
+    fn describe(&self, row: &Self::Row, outcome: &Outcome, record: &mut Record) {
+        let _ = (row, outcome, record);
+    }
+
+    /// Finishes all background work.
+    fn settle(&mut self) -> Result<()>;
+
+    /// The bytes of a store that keeps nothing in its folder.
+    fn memory_bytes(&self) -> Option<u64>;
+}
+
+/// Where a run takes place.
+pub(crate) struct Scene<'a> {
+    pub options: &'a Options,
+    pub factories: &'a [&'a dyn Factory],
+    /// Where files may stand for a while.
+    pub folder: &'a Path,
+    pub progress: &'a ProgressBar,
+}
+
+impl Scene<'_> {
+    /// A folder that goes when it is dropped.
+    pub fn scratch(&self) -> Result<tempfile::TempDir> {
+        tempfile::tempdir_in(self.folder).map_err(|error| {
+            Error::io(format!("cannot write `{}`", self.folder.display())).with_source(error)
+        })
+    }
+}
+
+/// A suite, at one size after the other.
+pub(crate) trait Suite {
+    /// Its rows.
+    type Row: Row;
+
+    /// Its name in records.
+    fn name(&self) -> &'static str;
+
+    /// The rows that are asked for, in the order in which they run.
+    fn rows(&self) -> Vec<Self::Row>;
+
+    /// The sizes at which anything is asked for.
+    fn sizes(&self) -> Vec<usize>;
+
+    /// What this run does not hold, with the reason.
+    fn left_out(&self) -> Vec<String>;
+
+    /// Makes the data of a size.
+    fn enter(&mut self, size: usize);
+
+    /// The bounds at this size that are measured once.
+    fn limits(&self, scene: &Scene<'_>) -> Result<Vec<Record>>;
+
+    /// Who takes part in a row at this size and the level of this position.
+    fn scope(&self, row: &Self::Row, at: usize) -> Scope;
+
+    /// The bound that is sampled between the tries of a row.
+    fn sampler(
+        &self,
+        row: &Self::Row,
+        level: Durability,
+        scene: &Scene<'_>,
+    ) -> Result<Option<Sampler>>;
+
+    /// A new, empty store; `Unsupported` when the system has none for this suite or level.
+    fn open(
+        &self,
+        factory: &dyn Factory,
+        folder: &Path,
+        level: Durability,
+    ) -> Result<Box<dyn Bench<Row = Self::Row>>>;
+
+    /// What a record needs besides its tries.
+    fn complete(
+        &self,
+        row: &Self::Row,
+        factory: &dyn Factory,
+        scene: &Scene<'_>,
+        record: &mut Record,
+    ) -> Result<()> {
+        let _ = (row, factory, scene, record);
+        Ok(())
+    }
+
+    /// What is measured at this size besides the rows.
+    fn beside(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
+        let _ = scene;
+        Ok(Vec::new())
+    }
+
+    /// What is measured once in a run.
+    fn extras(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
+        let _ = scene;
+        Ok(Vec::new())
+    }
+}
+
+/// An error of a try that did nothing.
+pub(crate) fn changed(effect: Effect, id: &str) -> Result<()> {
+    match effect {
+        Effect::Changed => Ok(()),
+        Effect::Unchanged => Err(Error::invalid_input(format!("a try of `{id}` changed nothing"))),
+    }
+}
