@@ -23,6 +23,7 @@ pub(super) const CASES: &[Case] = &[
     ("a subscriber that never stops to amend", amend_for_ever),
     ("an amendment that cannot be made", impossible_amendment),
     ("a subscriber that does not answer", silence),
+    ("subscribers that take long to be told", slowly_told),
     ("a subscriber that panics", panic),
     ("a write that fails, or panics, tells whom it has asked", failures_are_told),
     ("a subscriber that unsubscribes while it is asked", unsubscribed_in_between),
@@ -338,6 +339,38 @@ fn silence(s: &Subject) {
     assert_eq!(refused.kind(), Denied, "{refused}");
     assert_eq!(next(&later_sees), Seen::Asked(3), "the second was never asked");
     assert_given_up(&later_sees, 3, "too late");
+}
+
+fn slowly_told(s: &Subject) {
+    struct Slow(Receiver<()>);
+    impl Subscriber for Slow {
+        fn asked(&mut self, _: &Proposal) -> Answer {
+            Answer::Pass
+        }
+
+        fn told(&mut self, _: u64, _: &Ended) {
+            // Nobody sends: it ends when the case says so.
+            let _ = self.0.recv();
+        }
+    }
+    s.set("/a", "0");
+    let slow = |number| {
+        let (go, gone) = channel();
+        let options = named(&format!("slow {number}"));
+        (go, s.store.before_commit("/a", options, Slow(gone)).expect("subscribes"))
+    };
+    let slow: Vec<_> = (0..3).map(slow).collect();
+    let (_quick, quick) = witness(s, "", named("quick"), |_| Answer::Pass);
+    s.write(|tx| tx.set("/a", &1.into()));
+    assert_eq!(next(&quick), Seen::Asked(1));
+    assert_committed(&quick, 1, 2);
+    s.write(|tx| tx.set("/b", &1.into()));
+    assert_eq!(next(&quick), Seen::Asked(2));
+    assert_committed(&quick, 2, 3);
+    drop(slow);
+    s.write(|tx| tx.set("/a", &2.into()));
+    assert_eq!(next(&quick), Seen::Asked(3));
+    assert_committed(&quick, 3, 4);
 }
 
 fn panic(s: &Subject) {

@@ -1,18 +1,22 @@
-//! The thread of a subscriber: one question at a time, and how each ended.
+//! What a subscriber is asked and told: one question at a time, and how each ended.
 //!
 //! It knows neither commits nor who asks.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use spinney_core::Result;
 
+use super::workers::{Workers, spin};
 use super::{Answer, Ended, Proposal, Subscriber};
-use crate::os_error::os_error;
+
+/// How long who asks waits for the subscriber to begin, before there is one more thread.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// What became of a question.
 pub enum Said {
@@ -34,11 +38,15 @@ pub struct Reply {
     pub number: Option<u64>,
 }
 
-/// Between a subscriber's thread and those who ask.
+/// Between a subscriber and those who ask.
 pub struct Mailbox {
     state: Mutex<State>,
     changed: Condvar,
-    thread: OnceLock<ThreadId>,
+    /// The number of the last question that was answered.
+    answered: AtomicU64,
+    /// Until it was told all ends after it was closed.
+    subscriber: Mutex<Option<Box<dyn Subscriber>>>,
+    workers: Arc<Workers>,
 }
 
 #[derive(Default)]
@@ -54,31 +62,72 @@ struct State {
     /// not known yet.
     begun: VecDeque<(u64, Option<Ended>)>,
     is_closed: bool,
+    /// It was closed, and nothing comes any more.
+    is_over: bool,
+    /// It is to run, or runs.
+    is_due: bool,
+    /// The thread that it runs on.
+    thread: Option<ThreadId>,
+    /// Threads that wait for a change.
+    waiting: usize,
 }
 
 enum Work {
     Ask(Proposal),
     Tell(u64, Ended),
+    End,
+}
+
+impl State {
+    /// What is to be done next.
+    fn next(&mut self) -> Option<Work> {
+        if self.begun.front().is_some_and(|begun| begun.1.is_some())
+            && let Some((number, Some(ended))) = self.begun.pop_front()
+        {
+            return Some(Work::Tell(number, ended));
+        }
+        if self.is_closed {
+            let ends = self.begun.is_empty() && !self.is_over;
+            self.is_over |= ends;
+            return ends.then_some(Work::End);
+        }
+        let question = self.question.take()?;
+        self.begun.push_back((question.number, None));
+        Some(Work::Ask(question))
+    }
+
+    fn has_next(&self) -> bool {
+        match self.begun.front() {
+            Some((_, Some(_))) => true,
+            _ if !self.is_closed => self.question.is_some(),
+            Some(_) => false,
+            None => !self.is_over,
+        }
+    }
 }
 
 impl Mailbox {
-    /// Starts the thread.
+    /// That of a subscriber, which is called on the threads of `workers`, on one at a time.
     ///
     /// # Errors
-    /// `Io` when the system starts none.
-    pub fn start(name: &str, subscriber: Box<dyn Subscriber>) -> Result<Arc<Mailbox>> {
-        let (state, changed, thread) = (Mutex::default(), Condvar::new(), OnceLock::new());
-        let mailbox = Arc::new(Mailbox { state, changed, thread });
-        let own = Arc::clone(&mailbox);
-        let thread = thread::Builder::new().name("spinney-subscriber".into());
-        thread
-            .spawn(move || own.work(subscriber))
-            .map_err(|error| os_error(&format!("no thread for the subscriber `{name}`"), error))?;
-        Ok(mailbox)
+    /// `Io` when the system starts no thread.
+    pub fn new(
+        workers: &Arc<Workers>,
+        name: &str,
+        subscriber: Box<dyn Subscriber>,
+    ) -> Result<Arc<Mailbox>> {
+        workers.enter(name)?;
+        Ok(Arc::new(Mailbox {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            answered: AtomicU64::new(0),
+            subscriber: Mutex::new(Some(subscriber)),
+            workers: Arc::clone(workers),
+        }))
     }
 
     /// Asks, and waits for the answer at most for a time.
-    pub fn ask(&self, question: Proposal, timeout: Duration) -> Reply {
+    pub fn ask(self: &Arc<Self>, question: Proposal, timeout: Duration) -> Reply {
         let deadline = Instant::now() + timeout;
         match self.put(question, deadline) {
             Ok(number) => self.hear(number, deadline),
@@ -90,16 +139,21 @@ impl Mailbox {
     ///
     /// # Errors
     /// What became of it, when it could not be put.
-    pub fn put(&self, question: Proposal, deadline: Instant) -> std::result::Result<u64, Reply> {
-        if self.thread.get() == Some(&thread::current().id()) {
+    pub fn put(
+        self: &Arc<Self>,
+        question: Proposal,
+        deadline: Instant,
+    ) -> std::result::Result<u64, Reply> {
+        let mut state = self.state();
+        if state.thread == Some(thread::current().id()) {
             return Err(Reply { said: Said::Itself, number: None });
         }
-        let mut state = self.state();
         while state.is_asking && !state.is_closed {
-            state = match self.wait(state, deadline) {
-                Ok(state) => state,
-                Err(_) => return Err(Reply { said: Said::Nothing, number: None }),
-            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Reply { said: Said::Nothing, number: None });
+            }
+            state = self.wait(state, left);
         }
         if state.is_closed {
             return Err(Reply { said: Said::Gone, number: None });
@@ -108,60 +162,70 @@ impl Mailbox {
         state.number += 1;
         let number = state.number;
         state.question = Some(Proposal { number, ..question });
-        self.changed.notify_all();
+        self.run_soon(state);
         Ok(number)
     }
 
     /// Waits for the answer to a question that was put. What the subscriber has not begun with by then is withdrawn.
     pub fn hear(&self, number: u64, deadline: Instant) -> Reply {
+        spin(|| self.answered.load(Ordering::Acquire) == number);
         let mut state = self.state();
-        let mut said = None;
-        while said.is_none() {
-            if let Some((_, answer)) = state.answer.take_if(|answer| answer.0 == number) {
-                said = Some(answer);
-            } else if state.is_closed {
-                said = Some(Said::Gone);
-            } else {
-                match self.wait(state, deadline) {
-                    Ok(woken) => state = woken,
-                    Err(woken) => {
-                        state = woken;
-                        let answer = state.answer.take_if(|answer| answer.0 == number);
-                        said = Some(answer.map_or(Said::Nothing, |(_, said)| said));
-                    }
-                }
+        let said = loop {
+            if let Some((_, said)) = state.answer.take_if(|answer| answer.0 == number) {
+                break said;
             }
-        }
+            if state.is_closed {
+                break Said::Gone;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break Said::Nothing;
+            }
+            let has_begun = state.question.is_none();
+            state = self.wait(state, if has_begun { left } else { left.min(PATIENCE) });
+            // Another subscriber may keep the thread that would come to this one.
+            if state.question.is_some() {
+                self.workers.hasten();
+            }
+        };
         state.is_asking = false;
         let withdrawn = state.question.take();
-        drop(state);
-        self.changed.notify_all();
-        let number = withdrawn.is_none().then_some(number);
-        Reply { said: said.expect("the loop has ended"), number }
+        self.notify(state);
+        Reply { said, number: withdrawn.is_none().then_some(number) }
     }
 
     /// Notes how the question of a number ended; the subscriber is told when it is idle.
-    pub fn end(&self, number: u64, ended: Ended) {
+    pub fn end(self: &Arc<Self>, number: u64, ended: Ended) {
         let mut state = self.state();
         if let Some(begun) = state.begun.iter_mut().find(|begun| begun.0 == number) {
             begun.1 = Some(ended);
         }
-        drop(state);
-        self.changed.notify_all();
+        self.run_soon(state);
     }
 
-    /// Asks no more. The thread ends when the subscriber was told all ends.
-    pub fn close(&self) {
+    /// Asks no more. The subscriber is dropped when it was told all ends.
+    pub fn close(self: &Arc<Self>) {
         self.state().is_closed = true;
         self.changed.notify_all();
+        self.run_soon(self.state());
     }
 
-    fn work(&self, mut subscriber: Box<dyn Subscriber>) {
-        self.thread.get_or_init(|| thread::current().id());
+    fn run_soon(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if !state.is_due && state.has_next() {
+            state.is_due = true;
+            drop(state);
+            self.workers.push(Arc::clone(self));
+        }
+    }
+
+    /// Does what is due, on the present thread.
+    pub fn run(&self) {
+        let mut subscriber = self.subscriber.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(work) = self.next() {
+            let Some(called) = subscriber.as_mut() else { return };
             match work {
                 Work::Tell(number, ended) => {
-                    let told = catch_unwind(AssertUnwindSafe(|| subscriber.told(number, &ended)));
+                    let told = catch_unwind(AssertUnwindSafe(|| called.told(number, &ended)));
                     if let Err(panic) = told {
                         log::warn!(
                             "a subscriber that was told how a commit ended panicked: {}",
@@ -170,7 +234,7 @@ impl Mailbox {
                     }
                 }
                 Work::Ask(question) => {
-                    let asked = catch_unwind(AssertUnwindSafe(|| subscriber.asked(&question)));
+                    let asked = catch_unwind(AssertUnwindSafe(|| called.asked(&question)));
                     let said = match asked {
                         Ok(answer) => Said::Answer(answer),
                         Err(panic) => Said::Failed(format!("it panicked: {}", panic_text(&*panic))),
@@ -180,29 +244,20 @@ impl Mailbox {
                     drop(question);
                     self.answer(number, said);
                 }
+                Work::End => {
+                    *subscriber = None;
+                    self.workers.leave();
+                }
             }
         }
     }
 
     fn next(&self) -> Option<Work> {
         let mut state = self.state();
-        loop {
-            if state.begun.front().is_some_and(|begun| begun.1.is_some())
-                && let Some((number, Some(ended))) = state.begun.pop_front()
-            {
-                return Some(Work::Tell(number, ended));
-            }
-            if state.is_closed && state.begun.is_empty() {
-                return None;
-            }
-            if !state.is_closed
-                && let Some(question) = state.question.take()
-            {
-                state.begun.push_back((question.number, None));
-                return Some(Work::Ask(question));
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        let work = state.next();
+        state.is_due = work.is_some();
+        state.thread = state.is_due.then(|| thread::current().id());
+        work
     }
 
     fn answer(&self, number: u64, said: Said) {
@@ -210,23 +265,30 @@ impl Mailbox {
         // Who has waited long enough has gone on.
         if state.is_asking && state.number == number {
             state.answer = Some((number, said));
+            self.answered.store(number, Ordering::Release);
         }
-        drop(state);
-        self.changed.notify_all();
+        self.notify(state);
     }
 
-    /// Waits for a change; `Err` when the time is up.
+    /// Waits for a change, at most for a time.
     fn wait<'s>(
         &'s self,
-        state: MutexGuard<'s, State>,
-        deadline: Instant,
-    ) -> std::result::Result<MutexGuard<'s, State>, MutexGuard<'s, State>> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(state);
-        }
+        mut state: MutexGuard<'s, State>,
+        left: Duration,
+    ) -> MutexGuard<'s, State> {
+        state.waiting += 1;
         let waited = self.changed.wait_timeout(state, left);
-        Ok(waited.unwrap_or_else(PoisonError::into_inner).0)
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
+    }
+
+    fn notify(&self, state: MutexGuard<'_, State>) {
+        let is_awaited = state.waiting > 0;
+        drop(state);
+        if is_awaited {
+            self.changed.notify_all();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,7 +1,7 @@
 //! Subscribers that are asked before a commit is made, and told how it ended.
 //!
-//! `Questions` asks them for a write, in their order; a `Mailbox` is the thread of one of them.
-//! What they are asked is a [`Proposal`]. Those of other processes are found by a `Registry` and asked
+//! `Questions` asks them for a write, in their order; a `Mailbox` holds what one of them is asked and
+//! told, `Workers` call them. What they are asked is a [`Proposal`]. Those of other processes are found by a `Registry` and asked
 //! over a `Link`. Nothing here knows how a commit is made.
 
 mod concern;
@@ -19,6 +19,7 @@ mod serve;
 mod tests;
 #[cfg(feature = "lmdb")]
 mod wire;
+mod workers;
 
 use std::sync::Arc;
 #[cfg(feature = "lmdb")]
@@ -55,7 +56,7 @@ pub const AMENDMENTS_MAX: usize = 8;
 
 /// Is asked before each commit that concerns its path is made.
 ///
-/// It runs on a thread of its own. While it is asked, the writer and those behind it wait, so it
+/// It is called on threads of the store's, on one at a time. While it is asked, the writer and those behind it wait, so it
 /// reads what it was given and does not write to the store: that would wait for the answer.
 ///
 /// A closure `FnMut(&Proposal) -> Answer` is one that does not want to be told how it ended.
@@ -220,7 +221,8 @@ impl Store {
     }
 
     fn subscribe(self, terms: Terms, subscriber: Box<dyn Subscriber>) -> Result<Subscription> {
-        let mailbox = Mailbox::start(&terms.options.name, subscriber)?;
+        let workers = &self.subscribers().workers;
+        let mailbox = Mailbox::new(workers, &terms.options.name, subscriber)?;
         let member = Arc::new(Member { terms, mailbox });
         #[cfg(feature = "lmdb")]
         let registration = self.register(&member).inspect_err(|_| member.mailbox.close())?;

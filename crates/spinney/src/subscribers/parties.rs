@@ -10,6 +10,7 @@ use super::SubscriberOptions;
 use super::mailbox::Mailbox;
 #[cfg(feature = "lmdb")]
 use super::registry::{Registered, Registry};
+use super::workers::Workers;
 use crate::layers::Following;
 
 /// Whom to ask, when, and for how long.
@@ -90,6 +91,8 @@ pub struct Subscribers {
     count: AtomicUsize,
     /// In the order in which they are asked.
     parties: Mutex<Arc<Vec<Party>>>,
+    /// What calls those of the handle.
+    pub workers: Arc<Workers>,
     #[cfg(feature = "lmdb")]
     pub registry: Option<Arc<Registry>>,
 }
