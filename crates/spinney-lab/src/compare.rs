@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spinney_core::Result;
+use spinney_core::{Error, Result};
 
 use crate::record::{self, Line, Record};
 use crate::statistics::Ratio;
@@ -61,6 +61,14 @@ type Key = (String, String, usize, String);
 
 fn numbered(text: &str, which: &str) -> Result<BTreeMap<Key, Record>> {
     let lines = record::read(text).map_err(|error| error.at(format!("the {which} run")))?;
+    let lacks = |line: &Line| line.record.status.has_number() && line.json["samples"].is_null();
+    if let Some(at) = lines.iter().position(lacks) {
+        return Err(Error::invalid_input(format!(
+            "the {which} run: line {}: an older record without samples tells nothing of chance; record it \
+             anew",
+            at + 1
+        )));
+    }
     let numbered = lines.into_iter().filter(|line| line.record.status.has_number());
     let keyed = numbered.map(|Line { record, context, .. }| {
         let (test, system) = (record.test.clone(), record.system.clone());
@@ -118,6 +126,14 @@ mod tests {
     fn what_is_no_record_is_refused_with_its_line() {
         let error = compare("", "{\"median\":1}\n").expect_err("no samples");
         assert!(error.to_string().starts_with("the newer run: line 1: "), "{error}");
+        let (record, context) = record::sample();
+        let mut old = record.to_json(&context);
+        old.as_object_mut().expect("an object").remove("samples");
+        let error = compare(&format!("{old}\n"), "").expect_err("no samples").to_string();
+        assert!(
+            error.starts_with("the older run: line 1: an older record without samples"),
+            "{error}"
+        );
         compare("nonsense", "").expect_err("no JSON");
     }
 }

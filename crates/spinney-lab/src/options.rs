@@ -118,6 +118,8 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
     /// Where to write records, one JSON object a line.
     pub records: Option<PathBuf>,
+    /// Whether to go on with the run whose records stand in that file.
+    pub resume: bool,
     /// Where stores live while they are measured; without it `target/` below the current folder.
     pub dir: Option<PathBuf>,
     /// Seed of the order in which systems take turns; without it a new one, which is recorded.
@@ -151,6 +153,7 @@ impl Default for Options {
             children: false,
             stop: Arc::default(),
             records: None,
+            resume: false,
             dir: None,
             seed: None,
             count_syncs: true,

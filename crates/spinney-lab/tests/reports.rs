@@ -1,5 +1,6 @@
 //! Reports as documents: a tiny run as HTML and as Markdown, from itself and from its records.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -103,13 +104,14 @@ fn charts_say_what_they_are_and_show_every_row() {
 #[test]
 fn records_give_the_report_again() {
     let again = Report::read(&report().json_lines()).expect("records").remove(0);
-    let tables = |report: &Report| {
+    let distributions = |report: &Report| {
         let text = Sheet::of(std::slice::from_ref(report)).markdown();
-        let rows = text.lines().filter(|line| line.starts_with('|')).map(str::to_owned);
-        rows.collect::<Vec<String>>()
+        let rows = text.lines().filter(|line| line.matches('|').count() > 12).map(str::to_owned);
+        rows.collect::<BTreeSet<String>>()
     };
-    assert_eq!(tables(&again), tables(report()));
-    assert!(!tables(report()).is_empty());
+    let (read, made) = (distributions(&again), distributions(report()));
+    assert_eq!(read.symmetric_difference(&made).next(), None);
+    assert!(made.len() > report().records.len() / 2);
     assert_eq!(again.verdict(), report().verdict());
 }
 

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use clap::{Args, ValueEnum};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use spinney::{Error, Result};
 use spinney_lab::compare::compare;
+use spinney_lab::splice::splice;
 use spinney_lab::system::Durability;
 use spinney_lab::{Options, Report, SheetFile, systems};
 
@@ -33,8 +34,12 @@ Examples:
   spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
   spinney bench --report report.html                # with charts; report.md for tables alone
   spinney bench --from run.jsonl --report report.html
+  spinney bench --splice README.md --from docs/measured/run.jsonl
 
-Ctrl-C ends the run and prints what was measured; pressed again, it ends at once.
+Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes on where
+it ended, or was killed, with --resume:
+
+  spinney bench datastore --records run.jsonl --resume
 
   spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
   spinney bench --backends lmdb --peers sqlite --durability durable
@@ -85,6 +90,10 @@ pub struct Bench {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
+    /// Renew the tables in these pages from the records that they name, or from that of --from
+    #[arg(long, num_args = 1.., value_name = "PAGE.md", conflicts_with_all = ["suite", "records", "report"])]
+    splice: Vec<PathBuf>,
+
     /// Report what these files of records hold instead of measuring
     #[arg(long, num_args = 1.., value_name = "RUN.jsonl", conflicts_with_all = ["suite", "records"])]
     from: Vec<PathBuf>,
@@ -92,6 +101,10 @@ pub struct Bench {
     /// Write every sample to this file, one JSON object a line
     #[arg(long, value_name = "FILE.jsonl")]
     records: Option<PathBuf>,
+
+    /// Go on with the run whose records stand in that file; what they hold is not measured again
+    #[arg(long, requires = "records")]
+    resume: bool,
 
     /// Where the stores live while they are measured [default: target/spinney-lab]
     #[arg(long)]
@@ -101,6 +114,9 @@ pub struct Bench {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 }
+
+/// The exit code of what a signal ended, without the number of the signal.
+const SIGNALLED: u8 = 128;
 
 /// What is measured as a whole.
 #[derive(Clone, Copy, ValueEnum)]
@@ -126,18 +142,24 @@ impl Bench {
             anstream::print!("{}", compare(&read(old)?, &read(new)?)?.render());
             return Ok(ExitCode::SUCCESS);
         }
+        if !self.splice.is_empty() {
+            return splice_pages(&self.splice, &self.from);
+        }
         let sheet = self.report.as_deref().map(SheetFile::new).transpose()?;
         if !self.from.is_empty() {
             return report_recorded(&self.from, sheet);
         }
         let options = self.options(!global.quiet);
-        stop_at_interrupt(&options.stop)?;
+        let signal = stop_at_signals(&options.stop)?;
         let report = spinney_lab::run(&options, systems::all(&options.backends, &options.peers)?)?;
         report.print();
         if let Some(sheet) = sheet {
             sheet.write(std::slice::from_ref(&report))?;
         }
-        Ok(ExitCode::from(report.exit_code()))
+        Ok(ExitCode::from(match signal.load(Ordering::Relaxed) {
+            0 => report.exit_code(),
+            signal => SIGNALLED + u8::try_from(signal).unwrap_or_default(),
+        }))
     }
 
     fn options(self, progress: bool) -> Options {
@@ -164,12 +186,27 @@ impl Bench {
             rows: self.rows,
             baseline: self.baseline.unwrap_or(usual.baseline),
             records: self.records,
+            resume: self.resume,
             dir: self.dir,
             seed: self.seed,
             progress,
             ..usual
         }
     }
+}
+
+fn splice_pages(pages: &[PathBuf], from: &[PathBuf]) -> Result<ExitCode> {
+    if from.len() > 1 {
+        return Err(Error::invalid_input("a page takes its tables from one file of records"));
+    }
+    for page in pages {
+        let word = match splice(page, from.first().map(PathBuf::as_path))? {
+            true => "renewed",
+            false => "as it was",
+        };
+        println!("{}: {word}", page.display());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// As a document, or as the tables of a terminal.
@@ -191,11 +228,18 @@ fn read(path: &PathBuf) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| unread().with_source(error))
 }
 
-/// The first Ctrl-C ends the run in order, the next one at once.
-fn stop_at_interrupt(stop: &Arc<AtomicBool>) -> Result<()> {
-    let registered = flag::register_conditional_default(SIGINT, Arc::clone(stop))
-        .and_then(|_| flag::register(SIGINT, Arc::clone(stop)));
-    registered.map(drop).map_err(|error| Error::io("cannot watch for Ctrl-C").with_source(error))
+/// The first Ctrl-C, or another signal to end, ends the run in order and is told; the next one ends it
+/// at once.
+fn stop_at_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
+    let told = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let value = usize::try_from(signal).unwrap_or_default();
+        flag::register_conditional_default(signal, Arc::clone(stop))
+            .and_then(|_| flag::register_usize(signal, Arc::clone(&told), value))
+            .and_then(|_| flag::register(signal, Arc::clone(stop)))
+            .map_err(|error| Error::io("cannot watch for Ctrl-C").with_source(error))?;
+    }
+    Ok(told)
 }
 
 fn without_none(names: Vec<String>) -> Vec<String> {

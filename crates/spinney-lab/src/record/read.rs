@@ -125,11 +125,10 @@ impl<'a> Fields<'a> {
         self.0[field].as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
     }
 
-    /// Older records hold none: the smallest, the median and the largest stand for them, so that only
-    /// ranges apart have a winner.
+    /// Older records hold none: the median stands for them, and then it alone says who wins.
     fn samples(&self) -> Vec<f64> {
         match self.0["samples"].is_null() {
-            true => ["min", "median", "max"].iter().filter_map(|name| self.number(name)).collect(),
+            true => self.number("median").into_iter().collect(),
             false => self.numbers("samples"),
         }
     }

@@ -12,12 +12,16 @@ use crate::system::Kind;
 impl Report {
     /// All records, one JSON object a line.
     pub fn json_lines(&self) -> String {
-        let lines = self.records.iter().chain(&self.extras).map(|record| self.line(record));
-        lines.map(|line| format!("{line}\n")).collect()
+        self.lines(self.records.iter().chain(&self.extras))
+    }
+
+    /// Such lines of `records`, whether or not they are in the report yet.
+    pub(crate) fn lines<'a>(&self, records: impl IntoIterator<Item = &'a Record>) -> String {
+        records.into_iter().map(|record| format!("{}\n", self.line(record))).collect()
     }
 
     /// A record with how its system was set up and what held for its commits.
-    pub(crate) fn line(&self, record: &Record) -> Value {
+    fn line(&self, record: &Record) -> Value {
         let mut line = record.to_json(&self.context);
         line["rules"] = json!(self.rules.name());
         let setting = self.settings.iter().find(|setting| setting.system == record.system);

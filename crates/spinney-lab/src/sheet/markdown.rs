@@ -61,9 +61,7 @@ fn escaped(text: &str) -> String {
     for letter in text.chars() {
         match letter {
             '\n' | '\r' => out.push(' '),
-            '|' | '<' | '>' | '*' | '_' | '[' | ']' | '\\' | '#' | '~' => {
-                out.extend(['\\', letter])
-            }
+            '|' | '<' | '>' | '*' | '\\' => out.extend(['\\', letter]),
             letter => out.push(letter),
         }
     }

@@ -5,6 +5,7 @@
 
 mod chart;
 mod content;
+pub(crate) mod excerpt;
 mod file;
 mod html;
 mod markdown;
