@@ -1,4 +1,4 @@
-//! Tells the records which compiler and flags made the program.
+//! Tells the records which compiler, flags and libraries made the program.
 
 use std::process::Command;
 
@@ -15,9 +15,13 @@ fn main() {
     }
     let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
     let packages = std::fs::read_to_string(lock).unwrap_or_default();
-    let version = packages.split("name = \"serde_json\"\nversion = \"").nth(1);
-    let version = version.and_then(|rest| rest.split('"').next());
-    println!("cargo::rustc-env=LAB_SERDE_JSON={}", version.unwrap_or("1"));
+    for (name, package) in
+        [("LAB_SERDE_JSON", "serde_json"), ("LAB_FJALL", "fjall"), ("LAB_REDB", "redb")]
+    {
+        let version = packages.split(&format!("name = \"{package}\"\nversion = \"")).nth(1);
+        let version = version.and_then(|rest| rest.split('"').next());
+        println!("cargo::rustc-env={name}={}", version.unwrap_or("unknown"));
+    }
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={lock}");
 }

@@ -74,7 +74,7 @@ pub trait Reader {
 }
 
 /// Writes of one commit. Its reads see the state before the commit, and may or may not see what it has
-/// written itself.
+/// written itself; so it names each key at most once.
 ///
 /// # Errors
 /// All operations: whatever the engine reports.

@@ -35,6 +35,7 @@ mod recorder;
 pub mod report;
 mod row;
 mod run;
+pub mod server;
 mod sheet;
 pub mod splice;
 pub mod statistics;

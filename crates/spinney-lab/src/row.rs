@@ -109,7 +109,7 @@ impl<R: Row> Station<'_, R> {
     fn traced(&mut self, row: &R, tracer: &mut Tracer, test: &str) -> Result<()> {
         self.bench.allow(row)?;
         self.bench.prepare(row)?;
-        tracer.begin(test, self.factory.name());
+        tracer.begin(test, self.factory.name(), self.factory.label().is_some());
         let attempt = attempt(row, &mut *self.bench);
         tracer.end();
         let (_, outcome) = attempt?;

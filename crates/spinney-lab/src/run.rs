@@ -322,13 +322,14 @@ impl<'a, S: Suite> Runner<'a, S> {
         level: Durability,
         stations: &mut [Station<'a, S::Row>],
     ) -> Result<()> {
-        let Some(mut tracer) = syncs::Tracer::attach(self.scene.folder) else {
+        let servers: Vec<u32> =
+            stations.iter().flat_map(|station| station.bench.processes()).collect();
+        let Some(mut tracer) = syncs::Tracer::attach(self.scene.folder, &servers) else {
             self.report.syncs_counted = false;
             return Ok(());
         };
         for row in self.rows.iter().filter(|row| row.commits()) {
-            // A server syncs in a process of its own, which nobody watches.
-            for station in stations.iter_mut().filter(|station| station.factory.label().is_none()) {
+            for station in stations.iter_mut().filter(|station| is_watched(station)) {
                 let test = row::test_name(row, level);
                 let key = (test, size, station.factory.name().to_owned());
                 if self.report.measured(&key).is_some_and(row::is_quick) {
@@ -356,6 +357,11 @@ fn replace(all: &mut Vec<Record>, records: Vec<Record>) {
     let names: HashSet<Key> = records.iter().map(key).collect();
     all.retain(|record| !names.contains(&key(record)));
     all.extend(records);
+}
+
+/// Whether the processes that sync its commits are known; those of a server that was named are not.
+fn is_watched<R: Row>(station: &Station<'_, R>) -> bool {
+    station.factory.label().is_none() || !station.bench.processes().is_empty()
 }
 
 fn versions(factories: &[&dyn Factory]) -> Map<String, Value> {

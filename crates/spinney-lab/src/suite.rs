@@ -2,6 +2,7 @@
 //!
 //! A suite knows nothing of turns, warm-up, statistics or the order of systems.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use indicatif::ProgressBar;
@@ -99,6 +100,11 @@ pub trait Bench {
     /// Finishes all background work.
     fn settle(&mut self) -> Result<()>;
 
+    /// The processes besides this one that sync what the system commits.
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
     /// The bytes of a store that keeps nothing in its folder.
     fn memory_bytes(&self) -> Option<u64>;
 }
@@ -115,10 +121,17 @@ pub(crate) struct Scene<'a> {
 impl Scene<'_> {
     /// A folder that goes when it is dropped.
     pub fn scratch(&self) -> Result<tempfile::TempDir> {
-        tempfile::tempdir_in(self.folder).map_err(|error| {
-            Error::io(format!("cannot write `{}`", self.folder.display())).with_source(error)
-        })
+        folder_in(self.folder, "")
     }
+}
+
+/// A folder that goes when it is dropped. Servers that run as another user reach what is in it.
+pub(crate) fn folder_in(parent: &Path, prefix: &str) -> Result<tempfile::TempDir> {
+    let permissions = std::fs::Permissions::from_mode(0o711);
+    let made = tempfile::Builder::new().prefix(prefix).permissions(permissions).tempdir_in(parent);
+    made.map_err(|error| {
+        Error::io(format!("cannot write `{}`", parent.display())).with_source(error)
+    })
 }
 
 /// A suite, at one size after the other.

@@ -1,4 +1,5 @@
-//! Counts the syncs of commits with `strace`, attached to this process in a pass without a clock.
+//! Counts the syncs of commits with `strace`, attached to this process and to those of servers, in a pass
+//! without a clock.
 //!
 //! Counted are fsync, fdatasync, msync with `MS_SYNC`, and writes to files that were opened with
 //! `O_SYNC` or `O_DSYNC`.
@@ -21,7 +22,7 @@ const ATTACH_MAX: Duration = Duration::from_secs(3);
 /// `O_DSYNC`, which `O_SYNC` contains.
 const O_DSYNC: u32 = 0o10_000;
 
-/// A running `strace` of this process.
+/// A running `strace` of this process and of others.
 pub struct Tracer {
     child: Child,
     path: PathBuf,
@@ -33,14 +34,15 @@ pub struct Tracer {
 type Key = (String, String);
 
 impl Tracer {
-    /// Attaches; `None` where `strace` is not installed or the kernel forbids it.
-    pub fn attach(folder: &Path) -> Option<Tracer> {
+    /// Attaches to this process and to `servers`; `None` where `strace` is not installed or the kernel forbids it.
+    pub fn attach(folder: &Path, servers: &[u32]) -> Option<Tracer> {
         let path = folder.join("trace");
         // An earlier trace would look as if this one had begun.
         let _ = fs::remove_file(&path);
         let child = Command::new("strace")
             .args(["-f", "-qq", "-e", CALLS, "-e", "signal=none", "-s", "64", "-p"])
             .arg(std::process::id().to_string())
+            .args(servers.iter().flat_map(|server| ["-p".to_owned(), server.to_string()]))
             .arg("-o")
             .arg(&path)
             .stdin(Stdio::null())
@@ -64,9 +66,10 @@ impl Tracer {
         None
     }
 
-    /// A commit of `system` in `test` begins.
-    pub fn begin(&mut self, test: &str, system: &str) {
-        self.synchronous.push(synchronous_files());
+    /// A commit of `system` in `test` begins. What a server writes does not go by the descriptors of
+    /// this process.
+    pub fn begin(&mut self, test: &str, system: &str, is_server: bool) {
+        self.synchronous.push(if is_server { HashSet::new() } else { synchronous_files() });
         mark(&self.marked.len().to_string());
         self.marked.push((test.to_owned(), system.to_owned()));
     }

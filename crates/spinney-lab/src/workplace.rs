@@ -8,6 +8,7 @@ use spinney_core::{Error, Result};
 use tempfile::TempDir;
 
 use crate::amount::in_bytes;
+use crate::suite::folder_in;
 
 /// Begin of the names of folders of runs; what is named so is removed when no run is left.
 const PREFIX: &str = "spinney-bench-";
@@ -25,12 +26,10 @@ impl Workplace {
     /// # Errors
     /// `Io` when the folder cannot be written or has no room.
     pub fn new(parent: &Path, needed: u64) -> Result<Workplace> {
-        let failed = |error| io(error, parent);
-        fs::create_dir_all(parent).map_err(failed)?;
+        fs::create_dir_all(parent).map_err(|error| io(error, parent))?;
         let lock = lock(parent);
         check_room(parent, needed)?;
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
-        Ok(Workplace { folder, _lock: lock })
+        Ok(Workplace { folder: folder_in(parent, PREFIX)?, _lock: lock })
     }
 
     /// Where it is.

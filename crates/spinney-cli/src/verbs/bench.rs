@@ -70,7 +70,8 @@ pub struct Bench {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     backends: Option<Vec<String>>,
 
-    /// What to measure beside them: file, sqlite; `none` for no peer
+    /// What to measure beside them: file, sqlite, lmdb-raw, redb, fjall-raw, redis-direct; `none` for
+    /// no peer
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     peers: Option<Vec<String>>,
 

@@ -141,6 +141,10 @@ impl suite::Bench for Bench {
         self.system.settle().map(drop)
     }
 
+    fn processes(&self) -> Vec<u32> {
+        self.system.processes()
+    }
+
     fn memory_bytes(&self) -> Option<u64> {
         self.system.memory_bytes()
     }

@@ -1,16 +1,21 @@
 //! Spinney on its backends, and the peers, a file each.
 
 pub mod file;
+pub mod ordered;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+pub mod redis;
 pub mod spinney;
 pub mod sqlite;
 
 use spinney_core::{Error, Result};
 
+use crate::engines;
 use crate::system::{Factory, Kind};
 
 /// Spinney on every backend, then every peer; a server is asked at `url`.
 fn known(url: Option<&str>) -> Vec<Box<dyn Factory>> {
-    vec![
+    let mut known: Vec<Box<dyn Factory>> = vec![
         Box::new(spinney::Spinney::memory()),
         Box::new(spinney::Spinney::lmdb()),
         Box::new(spinney::Spinney::fjall()),
@@ -19,7 +24,13 @@ fn known(url: Option<&str>) -> Vec<Box<dyn Factory>> {
         Box::new(spinney::Spinney::server("mongodb", url)),
         Box::new(file::File),
         Box::new(sqlite::Sqlite),
-    ]
+    ];
+    let ordered = |engine| Box::new(ordered::Ordered::new(engine)) as Box<dyn Factory>;
+    known.extend(engines::all().into_iter().map(ordered));
+    known.push(Box::new(redis::Redis));
+    #[cfg(feature = "postgres")]
+    known.push(Box::new(postgres::Postgres));
+    known
 }
 
 /// Every peer that this build holds.
@@ -47,7 +58,7 @@ pub fn all(backends: &[String], peers: &[String]) -> Result<Vec<Box<dyn Factory>
             let Some(factory) = meant.find(|factory| factory.name() == name) else {
                 return Err(unknown(name, kind));
             };
-            if url.is_some() && factory.label().is_none() {
+            if url.is_some() && (kind == Kind::Peer || factory.label().is_none()) {
                 return Err(Error::invalid_input(format!(
                     "`{name}` has no server, and its stores are made by the run; write just `{name}`"
                 )));
