@@ -143,7 +143,9 @@ impl Report {
         let mut losses: Vec<Loss> = Vec::new();
         for peer in self.of_kind(Kind::Peer) {
             for backend in self.of_kind(Kind::Backend) {
-                if backend.test != peer.test || backend.size != peer.size {
+                // What waits for a server is not ranked with what is called.
+                let is_apart = backend.is_socket && !peer.is_socket;
+                if backend.test != peer.test || backend.size != peer.size || is_apart {
                     continue;
                 }
                 let ratio = peer.advantage(backend, self.context.order_seed);

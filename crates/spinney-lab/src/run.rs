@@ -243,7 +243,9 @@ impl<'a, S: Suite> Runner<'a, S> {
             if let Some(reason) = self.lacks(factory, level).filter(|_| takes_part) {
                 let mut record = row::empty_record(row, size, factory, level);
                 record.status = Status::Skipped(reason);
-                self.keep(vec![record])?;
+                if !self.done.contains(&key(&record)) {
+                    self.keep(vec![record])?;
+                }
             }
         }
         Ok(())

@@ -7,6 +7,9 @@ use crate::record::{Record, Status};
 use crate::report::Report;
 use crate::system::Kind;
 
+/// Losses that stand open; the rest is folded.
+const LOSSES_OPEN: usize = 30;
+
 impl Sheet {
     /// The document of one run or more. Ratios stand within each run alone.
     pub fn of(reports: &[Report]) -> Sheet {
@@ -41,9 +44,12 @@ fn what_ran(report: &Report) -> Section {
     let ram = report.context.machine["ram"].as_u64();
     let loads = report.records.iter().filter_map(|record| record.load1);
     let load = loads.reduce(f64::max).map_or("not known".to_owned(), |load| format!("{load:.2}"));
-    let versions = report.context.versions.iter();
-    let versions =
-        versions.map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or_default()));
+    let versions = report.context.versions.iter().filter_map(|(name, version)| {
+        let version = version.as_str().filter(|version| !version.is_empty())?;
+        // What a compiler says of itself begins with its name.
+        let name = if version.starts_with(&**name) { "" } else { &**name };
+        Some(format!("{name} {version}").trim_start().to_owned())
+    });
     let facts = [
         ("suite", report.context.suite.clone()),
         ("backends of spinney", names(Kind::Backend)),
@@ -95,12 +101,15 @@ fn losses(report: &Report) -> Section {
              the ratio does not hold 1). The worst first."
         ),
     };
-    let table = Block::Table(table);
-    let mut blocks = vec![Block::Text(report.verdict()), Block::Text(text)];
-    match losses.len() {
-        0 => {}
-        1..=30 => blocks.push(table),
-        count => blocks.push(Block::Folded(format!("All {count}"), vec![table])),
+    let verdict = report.verdict();
+    let verdict = verdict.trim_start_matches("verdict: ").to_owned();
+    let mut blocks = vec![Block::Text(format!("Verdict: {verdict}.")), Block::Text(text)];
+    let others = table.rows.split_off(table.rows.len().min(LOSSES_OPEN));
+    let rest = Table { rows: others, ..table.clone() };
+    blocks.extend((!table.rows.is_empty()).then_some(Block::Table(table)));
+    if !rest.rows.is_empty() {
+        let title = format!("{} more", rest.rows.len());
+        blocks.push(Block::Folded(title, vec![Block::Table(rest)]));
     }
     Section { title: "Losses".to_owned(), blocks }
 }

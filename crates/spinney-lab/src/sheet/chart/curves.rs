@@ -7,7 +7,7 @@ use super::{LINE, Svg, rounded, series};
 use crate::amount::{grouped, in_unit};
 
 const HEIGHT: f64 = 180.0;
-const PLOT_X: [f64; 2] = [62.0, 326.0];
+const PLOT_X: [f64; 2] = [62.0, 310.0];
 const PLOT_Y: [f64; 2] = [HEIGHT - 22.0, 10.0];
 
 /// One system's medians.
