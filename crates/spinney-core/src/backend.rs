@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::layout::{head_key, head_revision, head_tree};
@@ -20,6 +21,9 @@ pub type Revision = u64;
 
 /// Numbers the trees of a store; 0 is the store's own tree, the catalogue.
 pub type TreeId = u32;
+
+/// How often [`Backend::wait`] looks where nothing tells of commits.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What a backend can and cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,21 @@ pub struct Capabilities {
     /// What outlives the process are the diffs of batches and not their records, so a batch's diff
     /// holds what it adds and no reference to records (see [`crate::diff::Diff::contained`]).
     pub keeps_diffs: bool,
+}
+
+impl Capabilities {
+    /// Those of a store in memory with the sizes of LMDB, that nobody is told about.
+    pub const IN_MEMORY: Capabilities = Capabilities {
+        persistent: false,
+        multi_process: false,
+        versions: true,
+        multi_tree_commit: true,
+        page_size: 4_080,
+        key_len_max: 511,
+        commit_len_max: 1 << 30,
+        push_wait: false,
+        keeps_diffs: false,
+    };
 }
 
 /// Which way a range is read.
@@ -81,7 +100,9 @@ pub trait Snapshot: Send {
     ///
     /// # Errors
     /// `Io` when the engine cannot be read, `Corrupted` when the head record is damaged.
-    fn revision(&self) -> Result<Revision>;
+    fn revision(&self) -> Result<Revision> {
+        head_revision(self.get(&head_key(0))?.as_deref())
+    }
 
     /// Names the state, as long as the backend is open: two snapshots with the same name are of the
     /// same state. `None` where that is not known without reading.
@@ -89,8 +110,12 @@ pub trait Snapshot: Send {
         None
     }
 
-    /// The value of a key.
-    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>>;
+    /// The value of a key. The default is the [range](Snapshot::range) of that key.
+    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        let bounds = (Bound::Included(key), Bound::Included(key));
+        let record = self.range(bounds, Direction::Forward)?.next().transpose()?;
+        Ok(record.map(|(_, value)| value))
+    }
 
     /// The records between two keys. An empty range is empty, never an error.
     fn range<'s>(&'s self, bounds: Bounds<'_>, direction: Direction) -> Result<Records<'s>>;
@@ -292,14 +317,29 @@ pub trait Backend: Send + Sync {
         self.sync(revision)
     }
 
-    /// Returns when `revision`, and all before it, survives what the backend promises to survive.
+    /// Returns when `revision`, and all before it, survives what the backend promises to survive. The
+    /// default is for one whose commits survive it at once, or that promises nothing.
     ///
     /// # Errors
     /// After a failed sync the backend refuses writes with `Closed` until it is opened again.
-    fn sync(&self, revision: Revision) -> Result<()>;
+    fn sync(&self, revision: Revision) -> Result<()> {
+        let _ = revision;
+        Ok(())
+    }
 
-    /// Returns the newest revision as soon as it is above `after`, or when the time is up.
-    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision>;
+    /// Returns the newest revision as soon as it is above `after`, or when the time is up. The default looks
+    /// a hundred times a second.
+    fn wait(&self, after: Revision, timeout: Duration) -> Result<Revision> {
+        let began = Instant::now();
+        loop {
+            let newest = self.snapshot()?.revision()?;
+            let left = timeout.saturating_sub(began.elapsed());
+            if newest > after || left.is_zero() {
+                return Ok(newest);
+            }
+            thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
 
     /// As [`Backend::wait`], for the newest revision that survives what [`Backend::sync`] promises,
     /// by whomever it was synced. A backend that has nothing between the two leaves the default.

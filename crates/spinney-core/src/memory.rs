@@ -16,13 +16,13 @@ use crate::overlay::{Nothing, Overlay};
 use crate::record::Head;
 
 /// Bytes of a page that fit LMDB best; the same here, so that the same paths are taken.
-pub const PAGE_SIZE: usize = 4_080;
+pub const PAGE_SIZE: usize = Capabilities::IN_MEMORY.page_size;
 
 /// Bytes of the longest key, as in LMDB.
-pub const KEY_LEN_MAX: usize = 511;
+pub const KEY_LEN_MAX: usize = Capabilities::IN_MEMORY.key_len_max;
 
 /// Bytes of keys and values in one batch.
-pub const COMMIT_LEN_MAX: usize = 1 << 30;
+pub const COMMIT_LEN_MAX: usize = Capabilities::IN_MEMORY.commit_len_max;
 
 /// A store in memory.
 ///
@@ -45,15 +45,11 @@ impl Memory {
     pub fn with_sizes(page_size: usize, key_len_max: usize, commit_len_max: usize) -> Self {
         Memory {
             capabilities: Capabilities {
-                persistent: false,
-                multi_process: false,
-                versions: true,
-                multi_tree_commit: true,
                 page_size,
                 key_len_max,
                 commit_len_max,
                 push_wait: true,
-                keeps_diffs: false,
+                ..Capabilities::IN_MEMORY
             },
             writer: Mutex::new(()),
             state: Mutex::new(Overlay::default()),

@@ -17,7 +17,6 @@ use crate::backend::{
     Bounds, Change, Direction, Record, RecordKey, Records, Revision, Snapshot, is_empty_range,
 };
 use crate::error::Result;
-use crate::layout;
 use crate::short_bytes::Probe;
 
 /// What is staged for a key: a value, or its absence.
@@ -233,10 +232,6 @@ impl<S> Layered<S> {
 }
 
 impl<S: Snapshot> Snapshot for Layered<S> {
-    fn revision(&self) -> Result<Revision> {
-        layout::head_revision(self.get(&layout::head_key(0))?.as_deref())
-    }
-
     #[inline]
     fn version(&self) -> Option<u64> {
         match self.overlay.is_empty() {

@@ -62,10 +62,10 @@ pub fn grouped(size: usize) -> String {
     text
 }
 
-/// A rate in thousands or millions where that leaves fewer digits.
-fn in_rate(per_second: f64) -> String {
-    match per_second {
-        rate if rate < 1e4 => format!("{}/s", three_digits(rate)),
+/// A rate with three digits.
+pub fn in_rate(rate: f64) -> String {
+    match rate {
+        rate if rate < 1e3 => format!("{} /s", three_digits(rate)),
         rate if rate < 1e6 => format!("{} k/s", three_digits(rate / 1e3)),
         rate => format!("{} M/s", three_digits(rate / 1e6)),
     }
@@ -85,7 +85,11 @@ mod tests {
         );
         assert_eq!(grouped(1_000_000), "1 000 000");
         assert_eq!(grouped(10), "10");
-        assert_eq!(in_unit(25_300.0, "op/s"), "25.3 k/s");
         assert_eq!(in_unit(1_500.0, "B"), "1.50 kB");
+    }
+
+    #[test]
+    fn rates_have_three_digits_and_a_fitting_unit() {
+        assert_eq!([7.25, 16_040.0, 1.5e6].map(in_rate), ["7.25 /s", "16.0 k/s", "1.50 M/s"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Measures spinney beside what people would use instead: the same work, the same answers, one
 //! machine, one run.
 //!
-//! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do),
+//! Read in this order: [`datastore`] (data and rows), [`system`] (what a system must do), [`documents`],
 //! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer),
 //! `suite.rs` (what a suite is to the runner), [`run()`] (interleaved tries), [`record`],
 //! [`report`], [`claims`], [`compare`] and [`Sheet`] (reports as documents); then
@@ -17,6 +17,7 @@ mod clock;
 mod cold;
 pub mod compare;
 pub mod datastore;
+pub mod documents;
 pub mod engine;
 pub mod engines;
 mod files;
@@ -50,6 +51,7 @@ pub use options::{Mode, Options, Rules};
 pub use report::Report;
 pub use run::run;
 pub use sheet::{Sheet, SheetFile};
+pub use suite::Name;
 pub use table::render_claims;
 
 /// The version of serde_json, the library of the limit rows and of the peer `file`.

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 use spinney_core::{Error, Result};
 
 use crate::clock::{Clock, Elapsed};
-use crate::datastore::Documents;
-use crate::datastore::document::State;
 use crate::options::Mode;
 use crate::record::{Record, Status};
 use crate::system::{Durability, Kind};
@@ -32,21 +30,20 @@ const RUNS_MAX: usize = 30;
 const RUNS_MIN: usize = 3;
 const BUDGET: Duration = Duration::from_millis(300);
 
-/// Measures all limits for the document with N items, syncs in `folder`.
+/// Measures all limits for a JSON text of N = `size` parts, syncs in `folder`.
 ///
 /// # Errors
 /// `Io` when the folder cannot be written.
-pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
-    let text = documents.text(State::Items);
+pub fn measure(text: &[u8], size: usize, folder: &Path) -> Result<Vec<Record>> {
     let load1 = machine::load1();
     let mut copy = vec![0; text.len()];
     let value: serde_json::Value =
-        serde_json::from_slice(&text).expect("a generated document is JSON");
+        serde_json::from_slice(text).expect("a generated document is JSON");
     let printed = serde_json::to_vec(&value).expect("a `Value` prints");
     let rows = [
         (FDATASYNC, syncs(folder)?),
-        (MEMCPY, repeat(|| copy.copy_from_slice(std::hint::black_box(&text)))),
-        (PARSE, repeat(|| serde_json::from_slice::<serde_json::Value>(&text))),
+        (MEMCPY, repeat(|| copy.copy_from_slice(std::hint::black_box(text)))),
+        (PARSE, repeat(|| serde_json::from_slice::<serde_json::Value>(text))),
         (PRINT, repeat(|| serde_json::to_vec(&value))),
     ];
     let hash = canonical::hash(&printed);
@@ -54,7 +51,7 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
         .into_iter()
         .map(|(test, (first, kept))| Record {
             test: test.to_owned(),
-            size: documents.size(),
+            size,
             system: "limit".to_owned(),
             kind: Kind::Limit,
             is_socket: false,
@@ -67,6 +64,7 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
             first: Some(first.wall_us),
             unit: "us",
             ops: 1,
+            ops_of_sample: 1,
             durability: match test {
                 FDATASYNC => Durability::Durable,
                 _ => Durability::None,
@@ -79,6 +77,7 @@ pub fn measure(documents: &Documents, folder: &Path) -> Result<Vec<Record>> {
             status: if machine::is_noisy(load1) { Status::Noisy } else { Status::Ok },
             ratio: None,
             noop_tries: None,
+            counts: None,
             notes: Vec::new(),
             load1,
             time: jiff::Timestamp::now().to_string(),

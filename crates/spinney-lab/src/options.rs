@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use spinney_core::{Error, Result};
 
+use crate::suite::{Name, Row};
 use crate::system::{Durability, Factory};
 use crate::systems::name_and_url;
 
@@ -79,7 +80,9 @@ pub(crate) enum Scope {
 /// What a run measures. The default finishes within a minute on backends `memory` and `lmdb`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// N: counts of items.
+    /// What is measured.
+    pub suite: Name,
+    /// N: counts of items; none, but in `datastore`, means those that were published.
     pub sizes: Vec<usize>,
     /// Names of the backends of spinney; of a server `NAME=URL`.
     pub backends: Vec<String>,
@@ -101,6 +104,8 @@ pub struct Options {
     pub rules: Rules,
     /// How tries are made.
     pub mode: Mode,
+    /// Whether the copies of a document differ, where the suite has copies.
+    pub vary: bool,
     /// The system against which ratios stand.
     pub baseline: String,
     /// Whether to measure only what the promises need, at the sizes that they name, and longer.
@@ -134,6 +139,7 @@ impl Default for Options {
     fn default() -> Options {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         Options {
+            suite: Name::Datastore,
             sizes: vec![1_000, 50_000],
             backends: names(["memory", "lmdb"]),
             peers: names(["file", "sqlite"]),
@@ -145,6 +151,7 @@ impl Default for Options {
             whole_suite: false,
             rules: Rules::None,
             mode: Mode::Honest,
+            vary: false,
             baseline: "file".to_owned(),
             claims: false,
             data: Vec::new(),
@@ -190,6 +197,29 @@ impl Options {
         }
     }
 
+    /// The suite `documents`: every row at the published sizes but the largest.
+    pub fn documents() -> Options {
+        Options {
+            suite: Name::Documents,
+            sizes: Vec::new(),
+            budget: Some(Duration::from_secs(1)),
+            durability: vec![Durability::Durable, Durability::Process, Durability::None],
+            baseline: "sqlite".to_owned(),
+            ..Options::default()
+        }
+    }
+
+    /// The suite `documents` as it was published: three rows without syncs, one try, milliseconds.
+    pub fn documents_compat() -> Options {
+        Options {
+            durability: vec![Durability::None],
+            tries: Some(1),
+            mode: Mode::Compat,
+            count_syncs: false,
+            ..Options::documents()
+        }
+    }
+
     /// What the promises need: `lmdb` beside the peers at three sizes, with more tries.
     pub fn claims() -> Options {
         Options {
@@ -206,6 +236,20 @@ impl Options {
     /// Whether the run is to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Of the rows of a suite, those that are asked for by name, or all.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that none has.
+    pub(crate) fn choose<R: Row>(&self, mut rows: Vec<R>) -> Result<Vec<R>> {
+        if let Some(name) = self.rows.iter().find(|name| rows.iter().all(|row| row.id() != **name))
+        {
+            let ids: Vec<&str> = rows.iter().map(Row::id).collect();
+            return Err(unknown_row(name, &ids));
+        }
+        rows.retain(|row| self.wants(row.id()));
+        Ok(rows)
     }
 
     /// Whether something besides the suite's rows is measured.
@@ -237,14 +281,25 @@ impl Options {
                     })
             })
             .collect::<Result<_>>()?;
-        if chosen.is_empty() || self.sizes.is_empty() || self.durability.is_empty() {
+        if chosen.is_empty()
+            || self.durability.is_empty()
+            || self.suite == Name::Datastore && self.sizes.is_empty()
+        {
             return Err(Error::invalid_input(
                 "a run needs at least one system, one size and one level of durability",
             ));
         }
-        if self.sizes.iter().any(|&size| size < 2) {
+        if self.suite == Name::Datastore && self.sizes.iter().any(|&size| size < 2) {
             return Err(Error::invalid_input("a size must be at least 2 items"));
         }
         Ok(chosen)
     }
+}
+
+/// The error for a row that a suite does not have.
+pub(crate) fn unknown_row(name: &str, ids: &[&str]) -> Error {
+    Error::invalid_input(format!(
+        "`{name}` is no row of the suite; choose from: {}",
+        ids.join(", ")
+    ))
 }

@@ -84,6 +84,8 @@ pub struct Record {
     pub unit: &'static str,
     /// Operations in one run.
     pub ops: usize,
+    /// Operations behind one of `samples`: fewer than `ops` where a run is a batch of tries.
+    pub ops_of_sample: usize,
     /// The level of the store.
     pub durability: Durability,
     /// Syncs of one commit, when counted.
@@ -102,6 +104,8 @@ pub struct Record {
     pub ratio: Option<statistics::Ratio>,
     /// Tries that changed nothing, as the published procedure has them.
     pub noop_tries: Option<usize>,
+    /// Calls to the store in one try, by their names, where the suite counts them.
+    pub counts: Option<Value>,
     /// Deviations.
     pub notes: Vec<String>,
     /// Load average before the row.
@@ -138,6 +142,11 @@ impl Record {
             Mode::Honest => self.median(),
             Mode::Compat => self.number(statistics::mean(&self.samples).map(f64::round)),
         }
+    }
+
+    /// Operations a second, at the figure of the row.
+    pub fn rate(&self) -> Option<f64> {
+        self.figure().filter(|us| *us > 0.0).map(|us| self.ops_of_sample as f64 * 1e6 / us)
     }
 
     /// The median of the limit that was sampled between the runs.
@@ -185,6 +194,7 @@ impl Record {
             "unit": self.unit,
             "runs": if self.status.has_number() { self.samples.len() } else { 0 },
             "ops": self.ops,
+            "ops_of_sample": self.ops_of_sample,
             "median": time(self.median()),
             "min": time(statistics::min(&self.samples)),
             "max": time(statistics::max(&self.samples)),
@@ -217,8 +227,14 @@ impl Record {
         if self.mode == Mode::Compat {
             record["mean"] = json!(self.figure());
         }
+        if context.suite != "datastore" {
+            record["rate"] = json!(self.rate().filter(|_| self.unit == "us").map(rounded));
+        }
         if let Some(noop_tries) = self.noop_tries {
             record["noop_tries"] = json!(noop_tries);
+        }
+        if let Some(counts) = &self.counts {
+            record["counts"] = counts.clone();
         }
         if !self.notes.is_empty() {
             record["notes"] = json!(self.notes.join("; "));

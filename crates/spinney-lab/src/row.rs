@@ -148,6 +148,7 @@ pub fn empty_record(
         test: test_name(row, level),
         size,
         ops: row.ops(size),
+        ops_of_sample: row.ops(size),
         notes: row.note().map(str::to_owned).into_iter().collect(),
         ..new_record(factory, level)
     }
@@ -170,6 +171,7 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         first: None,
         unit: "us",
         ops: 1,
+        ops_of_sample: 1,
         durability: level,
         syncs: None,
         written_bytes: None,
@@ -179,6 +181,7 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         status: Status::Ok,
         ratio: None,
         noop_tries: None,
+        counts: None,
         notes: Vec::new(),
         load1: None,
         time: jiff::Timestamp::now().to_string(),

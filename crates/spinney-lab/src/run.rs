@@ -8,18 +8,18 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use spinney_core::{Error, ErrorKind, Result};
 
-use crate::datastore;
 use crate::lane::{Lane, Limits};
 use crate::options::{Options, Scope};
 use crate::record::{Context, Record, Status};
 use crate::recorder::{self, Recorder};
 use crate::report::{Key, Report, Setting};
 use crate::row::{self, Station};
-use crate::suite::{Row, Scene, Suite};
+use crate::suite::{Name, Row, Scene, Suite};
 use crate::syncs;
 use crate::system::{Durability, Factory, Kind};
 use crate::workplace::Workplace;
 use crate::{SERDE_JSON_VERSION, machine};
+use crate::{datastore, documents};
 
 /// Measures what `options` asks for on those of `systems` that it names.
 ///
@@ -29,8 +29,10 @@ use crate::{SERDE_JSON_VERSION, machine};
 /// error but `void:hash` in the report.
 pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> {
     let factories = options.selected_systems(&systems)?;
-    let suite = datastore::Suite::new(options)?;
-    measure(suite, options, &factories)
+    match options.suite {
+        Name::Datastore => measure(datastore::Suite::new(options)?, options, &factories),
+        Name::Documents => measure(documents::Suite::new(options)?, options, &factories),
+    }
 }
 
 fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) -> Result<Report> {
@@ -51,7 +53,8 @@ fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) ->
     if let Some(resumed) = &resumed {
         context.order_seed = resumed.context.order_seed;
     }
-    let mut report = Report::new(context, &parent, settings(factories, options), options);
+    let settings = settings(factories, suite.name(), options);
+    let mut report = Report::new(context, &parent, settings, options);
     report.left_out = suite.left_out();
     if let Some(resumed) = resumed {
         (report.records, report.extras) = (resumed.records, resumed.extras);
@@ -117,7 +120,7 @@ impl<'a, S: Suite> Runner<'a, S> {
 
     fn measure_size(&mut self, size: usize) -> Result<()> {
         let scene = self.scene;
-        self.suite.enter(size);
+        self.suite.enter(size)?;
         scene.progress.set_message(format!("{size} items: limits"));
         let limits = self.suite.limits(scene)?;
         if !limits.iter().all(|limit| self.done.contains(&key(limit))) {
@@ -384,7 +387,7 @@ fn versions(factories: &[&dyn Factory]) -> Map<String, Value> {
     versions
 }
 
-fn settings(factories: &[&dyn Factory], options: &Options) -> Vec<Setting> {
+fn settings(factories: &[&dyn Factory], suite: &str, options: &Options) -> Vec<Setting> {
     let mut settings = Vec::new();
     for factory in factories {
         let levels = options.durability.iter().filter(|&&level| factory.lacks(level).is_none());
@@ -392,7 +395,7 @@ fn settings(factories: &[&dyn Factory], options: &Options) -> Vec<Setting> {
             system: factory.name().to_owned(),
             label: factory.label().map(str::to_owned),
             kind: factory.kind(),
-            design: factory.design().to_owned(),
+            design: factory.design_in(suite).to_owned(),
             levels: levels.map(|&level| (level, factory.settings(level))).collect(),
         });
     }

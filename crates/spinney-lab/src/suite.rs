@@ -14,6 +14,15 @@ use crate::options::{Options, Scope};
 use crate::record::Record;
 use crate::system::{Delivery, Durability, Effect, Factory};
 
+/// A suite by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// One tree of many items: `datastore`, or its short run.
+    Datastore,
+    /// Many documents: `documents`.
+    Documents,
+}
+
 /// One row: what is measured, as data.
 pub trait Row: Clone {
     /// Its name in records.
@@ -49,6 +58,8 @@ pub enum Outcome {
     Text(String),
     /// An export, which stands in a buffer.
     Exported,
+    /// So many results, each dropped when it was complete.
+    Many(usize),
     /// Operations one by one, and how long each took, in microseconds.
     Series(Vec<f64>),
     /// Commits, and what each subscriber was given of them.
@@ -155,7 +166,7 @@ pub(crate) trait Suite {
     fn disk_bytes(&self, size: usize) -> u64;
 
     /// Makes the data of a size.
-    fn enter(&mut self, size: usize);
+    fn enter(&mut self, size: usize) -> Result<()>;
 
     /// The bounds at this size that are measured once.
     fn limits(&self, scene: &Scene<'_>) -> Result<Vec<Record>>;

@@ -11,6 +11,7 @@ use spinney_core::{Error, Result};
 use crate::answer::Answer;
 use crate::datastore::document::leaf_text;
 use crate::datastore::rows::Place;
+use crate::documents::Collection;
 
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -178,6 +179,12 @@ pub trait Factory {
     /// How it does the work, in sentences.
     fn design(&self) -> &str;
 
+    /// How it does the work of another suite than `datastore`.
+    fn design_in(&self, suite: &str) -> &str {
+        let _ = suite;
+        self.design()
+    }
+
     /// Settings as name and value, at this level.
     fn settings(&self, durability: Durability) -> Vec<(String, String)>;
 
@@ -205,6 +212,15 @@ pub trait Factory {
 
     /// A new, empty store in `folder`, which exists and is empty.
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>>;
+
+    /// A new store in `folder` with one empty collection, for the suite `documents`.
+    ///
+    /// # Errors
+    /// `Unsupported` where it does not take part; those of opening it.
+    fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
+        let _ = (folder, durability);
+        Err(Error::unsupported("it takes no part in this suite"))
+    }
 }
 
 /// An open store. Each write is one commit, acknowledged at the level of the store on return.

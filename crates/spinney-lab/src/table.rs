@@ -4,6 +4,7 @@
 
 mod comparison;
 mod published;
+mod rates;
 mod suite;
 
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle,
 };
 
-use crate::amount::{factor, grouped, in_bytes, in_time, in_unit, plain_factor};
+use crate::amount::{factor, grouped, in_bytes, in_time, plain_factor};
 use crate::claims::{Claim, Side, Unit, Verdict, claims};
 use crate::datastore::{Documents, ROWS, document::State};
 use crate::limits;
@@ -33,6 +34,7 @@ impl Report {
     pub fn render(&self) -> String {
         let mut out = String::new();
         match self.rules {
+            _ if self.context.suite != "datastore" => self.write_rates(&mut out),
             Rules::None => {
                 self.write_losses(&mut out);
                 self.sizes().into_iter().for_each(|size| self.write_size(size, &mut out));
@@ -74,6 +76,10 @@ impl Report {
         match (void, self.systems(Kind::Backend).next()) {
             (0, Some(_)) if self.rules == Rules::Model => format!(
                 "verdict: all results agree, and every commit was told to all; peers win {} rows",
+                self.losses().len()
+            ),
+            (0, Some(_)) if self.context.suite == "documents" => format!(
+                "verdict: every document read is the one written; peers win {} rows",
                 self.losses().len()
             ),
             (0, None) => "verdict: only peers were measured; all results agree".to_owned(),
@@ -141,7 +147,7 @@ impl Report {
 
     fn cell(&self, record: Option<&Record>) -> Cell {
         let Some(record) = record else { return number("-".to_owned()) };
-        let Some(figure) = record.figure() else {
+        let Some(mut text) = self.shown_figure(record) else {
             let text = match &record.status {
                 Status::Skipped(_) => "skipped".to_owned(),
                 status => status.text(),
@@ -149,7 +155,6 @@ impl Report {
             let cell = number(text);
             return if record.status.is_void() { cell.fg(Color::Red) } else { cell };
         };
-        let mut text = in_unit(figure, record.unit);
         if record.status == Status::Noisy {
             text.insert(0, '~');
         }
@@ -210,12 +215,11 @@ impl Report {
     fn write_method(&self, out: &mut String) {
         title(out, "how");
         let baseline = &self.context.baseline;
-        line(
-            out,
-            &format!(
-                "cells: median of a try or operation, then how many times faster than `{baseline}`"
-            ),
-        );
+        let figure = match &*self.context.suite {
+            "datastore" => "median of a try or operation",
+            _ => "operations a second, at the median of the tries",
+        };
+        line(out, &format!("cells: {figure}, then how many times faster than `{baseline}`"));
         line(out, "marks: = no winner within 95 %, ~ others used the machine, - not run");
         self.method().iter().for_each(|text| line(out, text));
         for setting in &self.settings {

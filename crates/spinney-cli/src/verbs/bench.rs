@@ -30,6 +30,7 @@ Examples:
   spinney bench
   spinney bench datastore --sizes 1000 --backends memory,lmdb,json --records run.jsonl
   spinney bench datastore --compat --sizes 10000    # as it was published, no-op tries included
+  spinney bench documents --backends memory,lmdb    # hello, person and keys with a text
   spinney bench datastore --rows 15,A1 --baseline sqlite
   spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
   spinney bench --report report.html                # with charts; report.md for tables alone
@@ -49,7 +50,8 @@ pub struct Bench {
     #[arg(value_enum)]
     suite: Option<Suite>,
 
-    /// As it was published: ten tries, nothing put back between them in eight rows, the mean
+    /// As it was published: of `datastore` ten tries, nothing put back between them in eight rows, the
+    /// mean; of `documents` one try of three rows, in whole milliseconds
     #[arg(long, requires = "suite")]
     compat: bool,
 
@@ -57,11 +59,15 @@ pub struct Bench {
     #[arg(long, num_args = 2, value_names = ["OLD.jsonl", "NEW.jsonl"], exclusive = true)]
     compare: Vec<PathBuf>,
 
-    /// The system against which ratios stand [default: file]
+    /// Make the copies of a document differ, in `documents`
+    #[arg(long, requires = "suite")]
+    vary: bool,
+
+    /// The system against which ratios stand [default: file; of `documents` sqlite]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
 
-    /// Numbers of items
+    /// Numbers of items or documents
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     sizes: Option<Vec<usize>>,
 
@@ -124,6 +130,8 @@ const SIGNALLED: u8 = 128;
 enum Suite {
     /// The 22 tests of sysrepo's datastore plugins, and more
     Datastore,
+    /// Many documents, set and read back whole, node by node and leaf by leaf
+    Documents,
 }
 
 /// What commits must survive before they are answered.
@@ -168,6 +176,8 @@ impl Bench {
             (None, _) => Options::default(),
             (Some(Suite::Datastore), false) => Options::datastore(),
             (Some(Suite::Datastore), true) => Options::compat(),
+            (Some(Suite::Documents), false) => Options::documents(),
+            (Some(Suite::Documents), true) => Options::documents_compat(),
         };
         let level = |level| match level {
             Level::Durable => Durability::Durable,
@@ -185,6 +195,7 @@ impl Bench {
                 .durability
                 .map_or(usual.durability, |levels| levels.into_iter().map(level).collect()),
             rows: self.rows,
+            vary: self.vary,
             baseline: self.baseline.unwrap_or(usual.baseline),
             records: self.records,
             resume: self.resume,

@@ -1,6 +1,7 @@
 //! What is needed to read a tree, wherever it is stored: pages, memory, several trees seen as one.
 
 mod guarded;
+mod leaves;
 pub mod marks;
 mod merged;
 mod reached;
@@ -8,6 +9,7 @@ mod stored;
 mod value;
 
 pub use guarded::{Guarded, GuardedChildren};
+pub use leaves::{Leaves, Rebuild};
 pub use marks::Marks;
 pub use merged::{Merged, MergedChildren};
 pub use reached::{Entries, Reached, ReachedChildren};

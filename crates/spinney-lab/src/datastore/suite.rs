@@ -9,7 +9,7 @@ use spinney_core::{Error, Result};
 use super::rows::Access;
 use super::{Bench, Documents, Operation, ROWS, Row, document::State};
 use crate::limits::{self, Sampler};
-use crate::options::{LARGE, Mode, Options, Rules, SMALL, Scope, USUAL};
+use crate::options::{LARGE, Mode, Options, Rules, SMALL, Scope, USUAL, unknown_row};
 use crate::record::Record;
 use crate::suite::{self, Scene};
 use crate::system::{Durability, Effect, Factory, Kind};
@@ -119,15 +119,19 @@ impl suite::Suite for Suite<'_> {
         size as u64 * ITEM_BYTES
     }
 
-    fn enter(&mut self, size: usize) {
+    fn enter(&mut self, size: usize) -> Result<()> {
         self.documents = Rc::new(Documents::new(size));
+        Ok(())
     }
 
     fn limits(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
         match self.options.claims {
             // Promises stand against the limits that are sampled between tries.
             true => Ok(Vec::new()),
-            false => limits::measure(&self.documents, scene.folder),
+            false => {
+                let text = self.documents.text(State::Items);
+                limits::measure(&text, self.documents.size(), scene.folder)
+            }
         }
     }
 
@@ -250,10 +254,7 @@ fn selected_rows(options: &Options) -> Result<Vec<Row>> {
     let is_known = |name: &str| EXTRAS.contains(&name) || ROWS.iter().any(|row| names(row, name));
     if let Some(name) = options.rows.iter().find(|name| !is_known(name)) {
         let ids: Vec<&str> = ROWS.iter().map(|row| row.id).chain(EXTRAS).collect();
-        return Err(Error::invalid_input(format!(
-            "`{name}` is no row of the suite; choose from: {}",
-            ids.join(", ")
-        )));
+        return Err(unknown_row(name, &ids));
     }
     let asked = |row: &Row| match options.rows.is_empty() {
         true => options.whole_suite || !row.is_long,

@@ -73,6 +73,7 @@ impl Record {
             first: fields.number("first"),
             unit: fields.name("unit", |name| known(&UNITS, name))?,
             ops: fields.word("ops", |ops| usize::try_from(ops.as_u64()?).ok())?,
+            ops_of_sample: json["ops_of_sample"].as_u64().map_or(1, |ops| ops as usize),
             durability: fields.name("durability", Durability::of_name)?,
             syncs: json["fsyncs_per_commit"].as_u64(),
             written_bytes: fields.number("bytes_written_per_commit"),
@@ -84,6 +85,7 @@ impl Record {
                 Some(Ratio { value, low: ends.first()?.as_f64()?, high: ends.get(1)?.as_f64()? })
             }),
             noop_tries: json["noop_tries"].as_u64().and_then(|tries| usize::try_from(tries).ok()),
+            counts: json.get("counts").cloned(),
             notes: json["notes"].as_str().map(str::to_owned).into_iter().collect(),
             load1: json["machine"]["load1"].as_f64(),
             time: fields.text("time")?.to_owned(),

@@ -121,8 +121,12 @@ fn of_size(report: &Report, size: usize) -> Section {
     let systems = parts::systems(report, &rows);
     let mut blocks = vec![
         Block::Text(format!(
-            "The median of a try or an operation, and how many times better than `{}`: = no winner \
+            "{}, and how many times better than `{}`: = no winner \
              within 95 %, ~ others used the machine, - not run.",
+            match &*report.context.suite {
+                "datastore" => "The median of a try or an operation",
+                _ => "Operations a second, at the median of the tries",
+            },
             report.context.baseline
         )),
         Block::Table(parts::medians(report, &rows, &systems)),

@@ -49,23 +49,23 @@ pub(super) fn medians(report: &Report, records: &[&Record], systems: &[&str]) ->
         cells.extend(systems.iter().map(|system| {
             let mut of_row = records.iter().filter(|record| record.test == test);
             let record = of_row.find(|record| record.system == *system);
-            record.map_or("-".into(), |record| cell(record, &report.context.baseline))
+            record.map_or("-".into(), |record| cell(record, report))
         }));
         table.rows.push(cells);
     }
     table
 }
 
-fn cell(record: &Record, baseline: &str) -> Cell {
-    let Some(figure) = record.figure() else {
+fn cell(record: &Record, report: &Report) -> Cell {
+    let Some(figure) = report.shown_figure(record) else {
         return match &record.status {
             Status::Skipped(_) => "skipped".into(),
             status => Cell { text: status.text(), tone: Tone::Void },
         };
     };
     let noisy = if record.status == Status::Noisy { "~" } else { "" };
-    let text = format!("{noisy}{}", in_unit(figure, record.unit).trim_end());
-    let Some(ratio) = record.ratio.filter(|_| record.system != baseline) else {
+    let text = format!("{noisy}{}", figure.trim_end());
+    let Some(ratio) = record.ratio.filter(|_| record.system != report.context.baseline) else {
         return text.into();
     };
     let (sign, tone) = match ratio {

@@ -20,8 +20,11 @@ use crate::answer::Answer;
 use crate::datastore::document::{item_key, leaf_text, numbered, write_item_path};
 use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Undo, undo_by_edit};
 
+mod documents;
 mod model;
 
+use crate::documents::Collection;
+use documents::Documents;
 use model::{below, judge, nodes};
 
 const DESIGN: &str = "one JSON file: read, parse with serde_json, change, print compact, write a \
@@ -61,72 +64,49 @@ impl Factory for File {
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
         let store = Store {
-            path: folder.join("store.json"),
-            temporary: folder.join("store.json.new"),
-            folder: fs::File::open(folder).map_err(|error| io(error, "open the folder"))?,
-            durability,
+            file: Place::new(folder, durability)?,
             keeps: false,
             kept: None,
             is_judged: false,
             given: None,
         };
-        store.write(b"{}")?;
+        store.file.write(b"{}")?;
         Ok(Box::new(store))
+    }
+
+    fn design_in(&self, suite: &str) -> &str {
+        match suite {
+            "documents" => documents::DESIGN,
+            _ => DESIGN,
+        }
+    }
+
+    fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
+        Ok(Box::new(Documents::new(Place::new(folder, durability)?)?))
     }
 }
 
-struct Store {
+/// Where the file is, and how it is replaced.
+struct Place {
     path: PathBuf,
     temporary: PathBuf,
     folder: fs::File,
     durability: Durability,
-    keeps: bool,
-    kept: Option<Value>,
-    is_judged: bool,
-    /// What its subscriber was given.
-    given: Option<Delivery>,
 }
 
-impl Store {
+impl Place {
+    fn new(folder: &Path, durability: Durability) -> Result<Place> {
+        Ok(Place {
+            path: folder.join("store.json"),
+            temporary: folder.join("store.json.new"),
+            folder: fs::File::open(folder).map_err(|error| io(error, "open the folder"))?,
+            durability,
+        })
+    }
+
     fn read(&self) -> Result<Value> {
         let text = fs::read(&self.path).map_err(|error| io(error, "read the file"))?;
         parse(&text)
-    }
-
-    fn look<T>(&self, answer: impl Fn(&Value) -> Option<T>) -> Result<T> {
-        let answer = match &self.kept {
-            Some(root) => answer(root),
-            None => answer(&self.read()?),
-        };
-        answer.ok_or_else(missing)
-    }
-
-    /// One commit of an edit, which says what it has changed.
-    fn change(&mut self, edit: impl FnOnce(&mut Value) -> Result<Delivery>) -> Result<Effect> {
-        let mut root = match self.kept.take() {
-            Some(root) => root,
-            None => self.read()?,
-        };
-        let edited = edit(&mut root)?;
-        let effect = Effect::from(!edited.is_empty());
-        if effect == Effect::Changed {
-            if self.is_judged {
-                judge(&root)?;
-            }
-            let text = serde_json::to_vec(&root).expect("a `Value` prints");
-            self.write(&text)?;
-            self.tell(edited);
-        }
-        if self.keeps {
-            self.kept = Some(root);
-        }
-        Ok(effect)
-    }
-
-    fn tell(&mut self, edited: Delivery) {
-        if let Some(given) = &mut self.given {
-            given.add(edited);
-        }
     }
 
     fn write(&self, text: &[u8]) -> Result<()> {
@@ -144,13 +124,60 @@ impl Store {
     }
 }
 
+struct Store {
+    file: Place,
+    keeps: bool,
+    kept: Option<Value>,
+    is_judged: bool,
+    /// What its subscriber was given.
+    given: Option<Delivery>,
+}
+
+impl Store {
+    fn look<T>(&self, answer: impl Fn(&Value) -> Option<T>) -> Result<T> {
+        let answer = match &self.kept {
+            Some(root) => answer(root),
+            None => answer(&self.file.read()?),
+        };
+        answer.ok_or_else(missing)
+    }
+
+    /// One commit of an edit, which says what it has changed.
+    fn change(&mut self, edit: impl FnOnce(&mut Value) -> Result<Delivery>) -> Result<Effect> {
+        let mut root = match self.kept.take() {
+            Some(root) => root,
+            None => self.file.read()?,
+        };
+        let edited = edit(&mut root)?;
+        let effect = Effect::from(!edited.is_empty());
+        if effect == Effect::Changed {
+            if self.is_judged {
+                judge(&root)?;
+            }
+            let text = serde_json::to_vec(&root).expect("a `Value` prints");
+            self.file.write(&text)?;
+            self.tell(edited);
+        }
+        if self.keeps {
+            self.kept = Some(root);
+        }
+        Ok(effect)
+    }
+
+    fn tell(&mut self, edited: Delivery) {
+        if let Some(given) = &mut self.given {
+            given.add(edited);
+        }
+    }
+}
+
 impl System for Store {
     fn import(&mut self, json: &[u8]) -> Result<Effect> {
         let root = parse(json)?;
         if self.is_judged {
             judge(&root)?;
         }
-        self.write(json)?;
+        self.file.write(json)?;
         if self.given.is_some() {
             self.tell(Delivery::created(nodes(&root)));
         }
@@ -172,13 +199,13 @@ impl System for Store {
     }
 
     fn replace(&mut self, json: &[u8]) -> Result<()> {
-        self.write(json)?;
+        self.file.write(json)?;
         self.keep(self.keeps)
     }
 
     fn keep(&mut self, kept: bool) -> Result<()> {
         self.keeps = kept;
-        self.kept = if kept { Some(self.read()?) } else { None };
+        self.kept = if kept { Some(self.file.read()?) } else { None };
         Ok(())
     }
 
@@ -224,7 +251,7 @@ impl System for Store {
         match &self.kept {
             Some(_) => self.look(|root| root.get("cont").cloned()).map(Answer::Json),
             None => {
-                let mut root = self.read()?;
+                let mut root = self.file.read()?;
                 root.get_mut("cont").map(|cont| Answer::Json(cont.take())).ok_or_else(missing)
             }
         }
@@ -349,7 +376,7 @@ impl System for Store {
     }
 
     fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        let file = fs::File::open(&self.path);
+        let file = fs::File::open(&self.file.path);
         file.and_then(|mut file| std::io::Read::read_to_end(&mut file, out))
             .map_err(|error| io(error, "read the file"))?;
         Ok(())

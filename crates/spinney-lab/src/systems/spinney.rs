@@ -9,19 +9,22 @@
 //! Nothing decoded is kept, so `cached` rows do the same as the others. The store reclaims removed
 //! subtrees by itself in the background; `settle` waits for that.
 
+mod documents;
 mod edit;
+mod opened;
 mod pushing;
 mod store;
 mod subscriber;
 
-use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use spinney::OpenOptions;
 use spinney_core::{Error, Result};
 
+use crate::documents::Collection;
 use crate::system::{Durability, Factory, Kind, System};
+use documents::Documents;
+use opened::{Opened, Slot};
 use store::Store;
 
 const DESIGN: &str = "the tree `/running`; reads: a fresh snapshot, a path text; writes: one \
@@ -73,6 +76,28 @@ impl Spinney {
     /// Documents in memory with a journal, beside a JSON file in a folder.
     pub fn json() -> Spinney {
         Spinney { backend: Backend::Json }
+    }
+}
+
+impl Spinney {
+    /// A new, empty store.
+    fn opened(&self, folder: &Path, durability: Durability) -> Result<Opened> {
+        let slot = matches!(self.backend, Backend::Server { .. }).then(Slot::take);
+        let url = match (&self.backend, &slot) {
+            (Backend::Server { url: Some(url), .. }, Some(slot)) => {
+                let separator = if url.contains('?') { '&' } else { '?' };
+                format!("{url}{separator}store=bench-{}", slot.number())
+            }
+            _ => self.url(folder).ok_or_else(|| Error::not_found("no server was named"))?,
+        };
+        let store = OpenOptions::new().durability(durability.into()).open(&url)?;
+        if slot.is_some() && store.read()?.count("")? != Some(0) {
+            return Err(Error::already_exists(format!(
+                "the store `{}` is not empty; the lab writes and empties it",
+                spinney::network::redacted(&url)
+            )));
+        }
+        Ok(Opened { store, in_memory: self.backend == Backend::Memory, slot })
     }
 }
 
@@ -138,42 +163,17 @@ impl Factory for Spinney {
     }
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
-        let slot = matches!(self.backend, Backend::Server { .. }).then(Slot::take);
-        let url = match (&self.backend, &slot) {
-            (Backend::Server { url: Some(url), .. }, Some(slot)) => {
-                let separator = if url.contains('?') { '&' } else { '?' };
-                format!("{url}{separator}store=bench-{}", slot.0)
-            }
-            _ => self.url(folder).ok_or_else(|| Error::not_found("no server was named"))?,
-        };
-        let opened = OpenOptions::new().durability(durability.into()).open(&url)?;
-        if slot.is_some() && opened.read()?.count("")? != Some(0) {
-            return Err(Error::already_exists(format!(
-                "the store `{}` is not empty; the lab writes and empties it",
-                spinney::network::redacted(&url)
-            )));
+        Ok(Box::new(Store::new(self.opened(folder, durability)?, durability)?))
+    }
+
+    fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
+        Ok(Box::new(Documents::new(self.opened(folder, durability)?)))
+    }
+
+    fn design_in(&self, suite: &str) -> &str {
+        match suite {
+            "documents" => documents::DESIGN,
+            _ => DESIGN,
         }
-        let store = Store::new(opened, self.backend == Backend::Memory, durability, slot)?;
-        Ok(Box::new(store))
-    }
-}
-
-/// The number of a store on a server, which no other one has while it is open.
-struct Slot(u32);
-
-static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-
-impl Slot {
-    fn take() -> Slot {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = (1..).find(|number| !taken.contains(number)).unwrap_or_default();
-        taken.insert(free);
-        Slot(free)
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
 }

@@ -15,6 +15,7 @@
 //! than WAL with `synchronous=OFF`, where a commit still survives the process: it stands for
 //! `process` and for `none`.
 
+mod documents;
 mod rows;
 
 use std::io::Write;
@@ -27,7 +28,9 @@ use spinney_core::{Error, Result};
 use crate::answer::Answer;
 use crate::canonical::write_string;
 use crate::datastore::document::{item_key, leaf_text, numbered};
+use crate::documents::Collection;
 use crate::system::{Delivery, Durability, Effect, Factory, Kind, System};
+use documents::Documents;
 
 /// Nodes of an item of `lst`.
 const ITEM_NODES: u64 = 4;
@@ -110,17 +113,34 @@ impl Factory for Sqlite {
     }
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
-        let database = Connection::open(folder.join("store.sqlite")).map_err(failed)?;
-        for (name, value) in PRAGMAS {
-            database.pragma_update(None, name, value).map_err(failed)?;
-        }
-        let synchronous = if durability == Durability::Durable { "FULL" } else { "OFF" };
-        database.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
-        database.execute_batch(SCHEMA).map_err(failed)?;
-        database.execute_batch(GROW_WAL).map_err(failed)?;
-        database.set_prepared_statement_cache_capacity(64);
+        let database = connect(folder, durability, SCHEMA)?;
         Ok(Box::new(Store { database, given: None }))
     }
+
+    fn design_in(&self, suite: &str) -> &str {
+        match suite {
+            "documents" => documents::DESIGN,
+            _ => DESIGN,
+        }
+    }
+
+    fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
+        Ok(Box::new(Documents::new(connect(folder, durability, documents::SCHEMA)?)))
+    }
+}
+
+/// A new database with these tables.
+fn connect(folder: &Path, durability: Durability, schema: &str) -> Result<Connection> {
+    let database = Connection::open(folder.join("store.sqlite")).map_err(failed)?;
+    for (name, value) in PRAGMAS {
+        database.pragma_update(None, name, value).map_err(failed)?;
+    }
+    let synchronous = if durability == Durability::Durable { "FULL" } else { "OFF" };
+    database.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
+    database.execute_batch(schema).map_err(failed)?;
+    database.execute_batch(GROW_WAL).map_err(failed)?;
+    database.set_prepared_statement_cache_capacity(64);
+    Ok(database)
 }
 
 struct Store {

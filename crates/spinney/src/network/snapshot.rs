@@ -6,8 +6,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spinney_core::backend::{self, Bounds, Direction, RecordKey, Records, Revision};
-use spinney_core::layout::{head_key, head_revision};
+use spinney_core::backend::{self, Bounds, Direction, RecordKey, Records};
 use spinney_core::{Error, Result};
 
 use super::cache::{Cache, Known};
@@ -100,10 +99,6 @@ impl<S: Server> Snapshot<S> {
 }
 
 impl<S: Server> backend::Snapshot for Snapshot<S> {
-    fn revision(&self) -> Result<Revision> {
-        head_revision(self.get(&head_key(0))?.as_deref())
-    }
-
     fn version(&self) -> Option<u64> {
         Some(self.state)
     }

@@ -10,10 +10,11 @@ use spinney::schemas::SchemaOptions;
 use spinney::{Existing, Map, Snapshot, Transaction, Value};
 use spinney_core::{Error, Result};
 
+use super::TREE;
 use super::edit::Edit;
+use super::opened::Opened;
 use super::pushing::Pushing;
 use super::subscriber::Counting;
-use super::{Slot, TREE};
 use crate::answer::Answer;
 use crate::datastore::document::{item_key, leaf_text, numbered, push_item_key};
 use crate::datastore::rows::Place;
@@ -28,11 +29,8 @@ const MODEL: &str = include_str!("model.json");
 
 /// An open store.
 pub struct Store {
-    store: spinney::Store,
-    in_memory: bool,
+    opened: Opened,
     durability: Durability,
-    /// It lives on a server, where nothing may be left.
-    slot: Option<Slot>,
     /// A schema is attached.
     is_judged: bool,
     counting: Vec<Counting>,
@@ -44,13 +42,9 @@ pub struct Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
+        // Both write to the store, which is emptied after them.
         self.counting.clear();
         drop(self.pushing.take());
-        if self.slot.is_some() {
-            // A server that is gone has nothing to be cleaned.
-            let _ = self.remove_all();
-            let _ = self.store.forget_before(u64::MAX).and_then(|_| self.store.reclaim());
-        }
     }
 }
 
@@ -59,17 +53,10 @@ impl Store {
     ///
     /// # Errors
     /// Those of writing.
-    pub fn new(
-        store: spinney::Store,
-        in_memory: bool,
-        durability: Durability,
-        slot: Option<Slot>,
-    ) -> Result<Store> {
+    pub fn new(opened: Opened, durability: Durability) -> Result<Store> {
         let mut store = Store {
-            store,
-            in_memory,
+            opened,
             durability,
-            slot,
             is_judged: false,
             counting: Vec::new(),
             pushing: None,
@@ -77,18 +64,6 @@ impl Store {
         };
         let _: Effect = store.import(b"{}")?;
         Ok(store)
-    }
-
-    /// Removes every tree, those that keep schemas and owners too.
-    fn remove_all(&self) -> Result<()> {
-        let trees = self.store.read()?.list("", None, None)?.unwrap_or_default();
-        self.store.write(|transaction| {
-            trees.iter().try_for_each(|tree| {
-                let path = spinney_core::Path::root().child(&tree.segment);
-                transaction.remove(&path).map(drop)
-            })
-        })?;
-        Ok(())
     }
 
     fn write(
@@ -99,8 +74,10 @@ impl Store {
         let changed = match &self.pushing {
             Some(pushing) => pushing.write(|layer| edit(layer, path))?,
             None => {
-                let committed =
-                    self.store.write(|transaction| edit(&mut Edit::Tree(transaction), path))?;
+                let committed = self
+                    .opened
+                    .store
+                    .write(|transaction| edit(&mut Edit::Tree(transaction), path))?;
                 !committed.diff.is_empty()
             }
         };
@@ -114,7 +91,7 @@ impl Store {
         make: impl FnOnce(&Snapshot, &str, Value) -> Result<T>,
     ) -> Result<T> {
         let query = Query::parse(&format!("$.cont.lst[?@.k1=={i} && @.k2==\"str{i}\"].l"))?;
-        let state = self.store.read()?;
+        let state = self.opened.store.read()?;
         let mut found = state.query(TREE, &query, QueryLimits::default())?;
         let node = found.next().ok_or_else(missing)??.value()?;
         let place = found.location()?.pointer();
@@ -122,19 +99,6 @@ impl Store {
             None => make(&state, &place, node),
             Some(_) => Err(Error::already_exists(format!("several items are item {i}"))),
         }
-    }
-
-    /// Bytes of the engine's pages in use, or `None` where there are no pages.
-    fn used_bytes(&self) -> Result<Option<u64>> {
-        let stats = self.store.stats()?;
-        let number = |wanted: &str| {
-            let (_, text) = stats.iter().find(|(name, _)| name == wanted)?;
-            text.parse::<u64>().ok()
-        };
-        Ok((|| {
-            let pages = number("engine pages")? - number("engine pages free")?;
-            Some(pages * number("engine page bytes")?)
-        })())
     }
 }
 
@@ -152,7 +116,7 @@ impl System for Store {
     }
 
     fn judge(&mut self) -> Result<()> {
-        self.store.set_schema(TREE, &formats::parse(MODEL)?, SchemaOptions::default())?;
+        self.opened.store.set_schema(TREE, &formats::parse(MODEL)?, SchemaOptions::default())?;
         self.is_judged = true;
         Ok(())
     }
@@ -162,7 +126,7 @@ impl System for Store {
         self.pushing = match place {
             Place::Running => None,
             Place::Operational => {
-                Some(Pushing::begin(&self.store, self.durability != Durability::None)?)
+                Some(Pushing::begin(&self.opened.store, self.durability != Durability::None)?)
             }
         };
         Ok(())
@@ -173,7 +137,7 @@ impl System for Store {
         for _ in 0..count {
             let counting = match &self.pushing {
                 Some(pushing) => pushing.subscribe()?,
-                None => Counting::new(&self.store, TREE)?,
+                None => Counting::new(&self.opened.store, TREE)?,
             };
             self.counting.push(counting);
         }
@@ -192,7 +156,7 @@ impl System for Store {
         let items: Vec<usize> = items.collect();
         let path = &mut self.path;
         let text = Value::from(text);
-        self.store.datastores()?.edit(Datastore::Candidate, |layer| {
+        self.opened.store.datastores()?.edit(Datastore::Candidate, |layer| {
             let mut edit = Edit::Layer(layer);
             items.iter().try_for_each(|&i| {
                 write_leaf_path(i, path);
@@ -203,7 +167,7 @@ impl System for Store {
     }
 
     fn commit_candidate(&mut self) -> Result<Effect> {
-        let committed = self.store.datastores()?.commit(&CandidateCommit::default())?;
+        let committed = self.opened.store.datastores()?.commit(&CandidateCommit::default())?;
         Ok((!committed.diff.is_empty()).into())
     }
 
@@ -214,7 +178,7 @@ impl System for Store {
 
     fn leaf(&mut self, i: usize) -> Result<String> {
         write_leaf_path(i, &mut self.path);
-        match self.store.read()?.get(&self.path)? {
+        match self.opened.store.read()?.get(&self.path)? {
             Some(Value::String(text)) => Ok(text),
             _ => Err(missing()),
         }
@@ -222,7 +186,7 @@ impl System for Store {
 
     fn item_tree(&mut self, i: usize) -> Result<Answer> {
         write_path(i, &mut self.path);
-        let item = self.store.read()?.get(&self.path)?.ok_or_else(missing)?;
+        let item = self.opened.store.read()?.get(&self.path)?.ok_or_else(missing)?;
         Ok(Answer::Tree(with_ancestors(&item_key(i), item)))
     }
 
@@ -243,7 +207,7 @@ impl System for Store {
     }
 
     fn range(&mut self, i: usize, count: usize) -> Result<Answer> {
-        let state = self.store.read()?;
+        let state = self.opened.store.read()?;
         let members = state.list(ITEMS, Some(&item_key(i)), Some(count as u64))?;
         let mut items = Map::new();
         for member in members.ok_or_else(missing)? {
@@ -264,12 +228,12 @@ impl System for Store {
     }
 
     fn ordered_tree(&mut self) -> Result<Answer> {
-        self.store.read()?.get("/running/cont")?.map(Answer::Tree).ok_or_else(missing)
+        self.opened.store.read()?.get("/running/cont")?.map(Answer::Tree).ok_or_else(missing)
     }
 
     fn element(&mut self, position: usize) -> Result<Answer> {
         write_element_path(position, &mut self.path);
-        self.store.read()?.get(&self.path)?.map(Answer::Tree).ok_or_else(missing)
+        self.opened.store.read()?.get(&self.path)?.map(Answer::Tree).ok_or_else(missing)
     }
 
     fn create_batch(&mut self, n: usize) -> Result<Effect> {
@@ -386,7 +350,7 @@ impl System for Store {
     fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let (state, root) = match &self.pushing {
             Some(pushing) => (pushing.read()?, ""),
-            None => (self.store.read()?, TREE),
+            None => (self.opened.store.read()?, TREE),
         };
         let mut writer = JsonWriter::new(out, Layout::Compact, Fidelity::Refuse);
         if !state.visit(root, &mut writer)? {
@@ -397,19 +361,11 @@ impl System for Store {
     }
 
     fn settle(&mut self) -> Result<Option<u64>> {
-        // What is in the journal is not yet in the pages that are counted.
-        self.store.checkpoint()?;
-        let before = self.used_bytes()?;
-        self.store.wait_until_reclaimed();
-        self.store.reclaim()?;
-        self.store.checkpoint()?;
-        let after = self.used_bytes()?;
-        Ok(Some(before.zip(after).map_or(0, |(before, after)| before.saturating_sub(after))))
+        self.opened.settle().map(Some)
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        // What the records of the store hold is not counted.
-        self.in_memory.then_some(0)
+        self.opened.memory_bytes()
     }
 }
 

@@ -14,8 +14,8 @@ use ::fjall::config::{BlockSizePolicy, CompressionPolicy};
 use ::fjall::{
     CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, LsmError, Readable,
 };
-use spinney_core::backend::{Bounds, Direction, Record, Records, Revision, Snapshot};
-use spinney_core::{Error, Result, layout};
+use spinney_core::backend::{Bounds, Direction, Record, Records, Snapshot};
+use spinney_core::{Error, Result};
 
 use crate::backends::staged::checkpoint::{self, CHECKPOINT_KEY};
 use crate::journal::Checkpointed;
@@ -179,10 +179,6 @@ impl EngineSnapshot {
 }
 
 impl Snapshot for EngineSnapshot {
-    fn revision(&self) -> Result<Revision> {
-        layout::head_revision(self.get(&layout::head_key(0))?.as_deref())
-    }
-
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         if key <= CHECKPOINT_KEY {
             return Ok(None);

@@ -16,8 +16,7 @@ use heed::{
     CommitOrAbort, CompactionOption, Database, Env, EnvFlags, EnvOpenOptions, MdbError, PutFlags,
     RoTxn, RwTxn, WithoutTls,
 };
-use spinney_core::backend::{Bounds, Change, Direction, Record, Records, Revision, Snapshot};
-use spinney_core::layout;
+use spinney_core::backend::{Bounds, Change, Direction, Record, Records, Snapshot};
 use spinney_core::overlay::Overlay;
 use spinney_core::{Error, Result};
 
@@ -404,10 +403,6 @@ impl<O: Owner> EngineSnapshot<O> {
 }
 
 impl<O: Owner> Snapshot for EngineSnapshot<O> {
-    fn revision(&self) -> Result<Revision> {
-        layout::head_revision(self.get(&layout::head_key(0))?.as_deref())
-    }
-
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         if key <= CHECKPOINT_KEY {

@@ -1,0 +1,164 @@
+//! The suite as the runner has it: which rows run at which sizes and levels.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use spinney_core::Result;
+
+use super::bench::Bench;
+use super::rows::{Batch, Operation, Row, rows};
+use super::set::{Set, Source};
+use crate::limits::{self, Sampler};
+use crate::options::{Mode, Options, Scope};
+use crate::record::Record;
+use crate::suite::{self, Scene};
+use crate::system::{Durability, Factory};
+
+/// Sizes that a run without `--sizes` has, of those that were published.
+const USUAL_MAX: usize = 50_000;
+
+/// The suite, for what is asked of it.
+pub struct Suite<'a> {
+    options: &'a Options,
+    sources: Vec<Source>,
+    rows: Vec<Row>,
+    sets: Rc<Vec<Set>>,
+    size: usize,
+}
+
+impl<'a> Suite<'a> {
+    /// The rows that are asked for.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that is no row.
+    pub fn new(options: &'a Options) -> Result<Suite<'a>> {
+        let sources = vec![Source::hello(), Source::person(), Source::kv()];
+        let mut rows = options.choose(rows(&sources))?;
+        if options.mode == Mode::Compat {
+            rows.retain(|row| row.operation.is_published());
+        }
+        Ok(Suite { options, sources, rows, sets: Rc::default(), size: 0 })
+    }
+
+    /// Whether a row is measured with so many documents.
+    fn has(&self, row: &Row, size: usize) -> bool {
+        let published = self.sources[row.source].sizes;
+        match self.options.sizes.is_empty() {
+            true => size <= USUAL_MAX && published.contains(&size),
+            false => self.options.sizes.contains(&size),
+        }
+    }
+}
+
+impl suite::Suite for Suite<'_> {
+    type Row = Row;
+
+    fn name(&self) -> &'static str {
+        "documents"
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        self.rows.clone()
+    }
+
+    fn sizes(&self) -> Vec<usize> {
+        if !self.options.sizes.is_empty() {
+            return self.options.sizes.clone();
+        }
+        let published = self.sources.iter().flat_map(|source| source.sizes);
+        let mut sizes: Vec<usize> = published.copied().collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.retain(|&size| self.rows.iter().any(|row| self.has(row, size)));
+        sizes
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        let sizes = self.sizes();
+        let missing = |source: &Source| {
+            let missing = source.sizes.iter().filter(|size| !sizes.contains(size));
+            let name = source.name.clone();
+            missing.map(move |size| format!("`{name}` x {size} was not asked for")).collect()
+        };
+        let mut left_out: Vec<String> =
+            self.sources.iter().flat_map(|source| -> Vec<String> { missing(source) }).collect();
+        let all = rows(&self.sources).len();
+        if self.rows.len() < all {
+            left_out.push(format!("{} of {all} rows were not asked for", all - self.rows.len()));
+        }
+        left_out
+    }
+
+    /// A store holds the documents several times, whole and in the log of each level.
+    fn disk_bytes(&self, size: usize) -> u64 {
+        const DOCUMENT_BYTES: u64 = 5_000;
+        size as u64 * DOCUMENT_BYTES
+    }
+
+    fn enter(&mut self, size: usize) -> Result<()> {
+        let sets = self.sources.iter().map(|source| {
+            Set::new(source.clone(), size, self.options.vary && !source.leaf.is_empty())
+        });
+        self.sets = Rc::new(sets.collect::<Result<_>>()?);
+        self.size = size;
+        Ok(())
+    }
+
+    fn limits(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
+        let mut lines = Vec::new();
+        let set = self.rows.iter().find(|row| self.has(row, self.size)).map(|row| row.source);
+        for number in 1..=set.map_or(0, |_| self.size) {
+            let first = if number == 1 { "[" } else { "," };
+            lines.extend_from_slice(first.as_bytes());
+            lines.extend(self.sets[set.unwrap_or_default()].text_of(number, false)?);
+        }
+        lines.push(b']');
+        limits::measure(&lines, self.size, scene.folder)
+    }
+
+    fn scope(&self, row: &Row, _at: usize) -> Scope {
+        if self.has(row, self.size) { Scope::All } else { Scope::Nothing }
+    }
+
+    /// Of durable commits of one document.
+    fn sampler(&self, row: &Row, level: Durability, scene: &Scene<'_>) -> Result<Option<Sampler>> {
+        let is_single = row.operation.batch() == Some(Batch::One);
+        match is_single && level == Durability::Durable {
+            true => Sampler::syncs(scene.folder).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn open(
+        &self,
+        factory: &dyn Factory,
+        folder: &Path,
+        level: Durability,
+    ) -> Result<Box<dyn suite::Bench<Row = Row>>> {
+        Ok(Box::new(Bench::new(factory.collection(folder, level)?, Rc::clone(&self.sets))))
+    }
+
+    fn complete(
+        &self,
+        row: &Row,
+        factory: &dyn Factory,
+        scene: &Scene<'_>,
+        record: &mut Record,
+    ) -> Result<()> {
+        if self.options.mode == Mode::Compat {
+            record.samples.iter_mut().for_each(|us| *us -= *us % 1_000.0);
+        }
+        if let Operation::Set(by, Batch::All) = row.operation {
+            // Those of a used store tell of its past too.
+            let folder = scene.scratch()?;
+            let mut collection = factory.collection(folder.path(), record.durability)?;
+            collection.set(by, &self.sets[row.source], 1..=self.size)?;
+            collection.settle()?;
+            let in_memory = collection.memory_bytes();
+            drop(collection);
+            record.disk_bytes =
+                Some(in_memory.unwrap_or_else(|| crate::process::disk_bytes(folder.path())));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! The suite `documents` at a tiny size: every row on every system, equal answers, counted calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spinney_lab::record::Status;
+use spinney_lab::system::Durability;
+use spinney_lab::{Options, Report, run, systems};
+
+fn measure(base: Options, change: impl FnOnce(&mut Options)) -> Report {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = Options {
+        backends: ["memory", "lmdb", "json", "fjall"].map(str::to_owned).to_vec(),
+        tries: Some(2),
+        dir: Some(folder.path().to_owned()),
+        seed: Some(7),
+        count_syncs: false,
+        progress: false,
+        ..base
+    };
+    change(&mut options);
+    let systems = systems::all(&options.backends, &options.peers).expect("all are known");
+    run(&options, systems).expect("a run")
+}
+
+fn row(test: &str) -> &str {
+    test.split(" [").next().expect("a name")
+}
+
+#[test]
+fn every_document_comes_back_as_it_was_on_every_system() {
+    for vary in [false, true] {
+        let report = measure(Options::documents(), |options| {
+            options.sizes = vec![12];
+            options.vary = vary;
+        });
+        let mut hashes: BTreeMap<(&str, usize), BTreeSet<&str>> = BTreeMap::new();
+        let mut measured: BTreeSet<(&str, &str)> = BTreeSet::new();
+        for record in report.records.iter().filter(|record| record.system != "limit") {
+            match &record.status {
+                Status::Ok | Status::Noisy => {
+                    let hash = record.hash.as_deref().expect("a hash");
+                    hashes.entry((row(&record.test), record.size)).or_default().insert(hash);
+                    measured.insert((row(&record.test), &record.system));
+                }
+                Status::Skipped(reason) => assert!(
+                    [
+                        "it lives in memory",
+                        "its documents are set whole",
+                        "a document is one value, which has no siblings to step over",
+                        "what is parsed of a file is whole documents",
+                    ]
+                    .contains(&&**reason),
+                    "{record:?}"
+                ),
+                other => panic!("{other:?}: {record:?}"),
+            }
+        }
+        assert!(hashes.values().all(|hashes| hashes.len() == 1), "{hashes:?}");
+        let rows: BTreeSet<&str> = hashes.keys().map(|(row, _)| *row).collect();
+        assert_eq!(rows.len(), 14 + 14 + 4, "{rows:?}");
+        for row in rows {
+            for system in ["memory", "lmdb", "json", "fjall"] {
+                assert!(measured.contains(&(row, system)), "`{row}` on {system}");
+            }
+        }
+        for row in ["person get whole", "person leaf set", "kv next"] {
+            assert!(measured.contains(&(row, "sqlite")) && measured.contains(&(row, "file")));
+        }
+        assert_eq!(report.exit_code(), 0);
+    }
+}
+
+#[test]
+fn calls_are_counted_as_published() {
+    let report = measure(Options::documents(), |options| {
+        options.sizes = vec![100];
+        options.backends = vec!["memory".to_owned()];
+        options.durability = vec![Durability::None];
+        options.peers = Vec::new();
+    });
+    let calls = |test: &str, call: &str| {
+        let record = report.find(test, 100, "memory").expect(test);
+        record.counts.as_ref().expect("counted")[call].as_u64().expect("a number")
+    };
+    assert_eq!(calls("hello set, one commit [none]", "set"), 100);
+    assert_eq!(calls("person set, one commit [none]", "set"), 500);
+    for (call, count) in [("def", 700), ("nxt", 800), ("get", 500), ("nxt_end", 200)] {
+        assert_eq!(calls("person get (nested next)", call), count, "{call}");
+    }
+    assert_eq!(calls("person get_q (leaf cursor)", "nxq"), 500);
+    assert_eq!(calls("person get_q (leaf cursor)", "nxq_end"), 100);
+}
+
+#[test]
+fn the_published_procedure_has_three_rows_and_one_try() {
+    let report = measure(Options::documents_compat(), |options| {
+        options.sizes = vec![100];
+        options.backends = vec!["memory".to_owned()];
+        options.peers = vec!["sqlite".to_owned()];
+        options.tries = Some(1);
+    });
+    let records: Vec<_> =
+        report.records.iter().filter(|record| record.system == "memory").collect();
+    assert_eq!(records.len(), 6);
+    for record in records {
+        assert_eq!(record.samples.len(), 1, "{record:?}");
+        assert_eq!(record.samples[0] % 1_000.0, 0.0, "a clock of milliseconds: {record:?}");
+    }
+}
+
+#[test]
+fn a_row_that_does_not_exist_is_refused_with_the_choice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        rows: vec!["person put".to_owned()],
+        dir: Some(folder.path().to_owned()),
+        ..Options::documents()
+    };
+    let systems = systems::all(&options.backends, &options.peers).expect("all are known");
+    let error = run(&options, systems).expect_err("no such row").to_string();
+    assert!(error.contains("`person put` is no row") && error.contains("person set"), "{error}");
+}
