@@ -22,6 +22,7 @@ use crate::amount::grouped;
 use crate::record::Status;
 use crate::report::Report;
 use crate::sheet::excerpt;
+use crate::sheet::published::published;
 
 const BEGIN: &str = "<!-- bench:begin ";
 const END: &str = "<!-- bench:end -->";
@@ -110,7 +111,9 @@ fn block_text(words: &BTreeMap<String, String>, page: &Path, folder: &Path) -> R
             ("durable where no level is said", excerpt::peers(&reports[0], backend, size, rows))
         }
         Some("published") => {
-            ("writes at level `none`", excerpt::published(&reports, backend, size))
+            let table = published(&reports, &[backend], size);
+            let none = || Error::invalid_input(format!("nothing was published for N = {size}"));
+            ("writes at level `none`", table.ok_or_else(none)?.markdown())
         }
         _ => return Err(lacking("table", "`peers` or `published`")),
     };

@@ -17,12 +17,12 @@ use comfy_table::{
 use crate::amount::{factor, grouped, in_bytes, in_time, plain_factor};
 use crate::claims::{Claim, Side, Unit, Verdict, claims};
 use crate::datastore::{Documents, ROWS, document::State};
-use crate::limits;
 use crate::options::{Mode, Rules};
 use crate::record::{Record, Status};
 use crate::report::Report;
 use crate::row::test_name;
 use crate::system::{Durability, Kind};
+use crate::{limits, sheet};
 
 const TITLE: Style = Style::new().bold();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -296,6 +296,18 @@ fn table<T: ToString>(header: &[T]) -> Table {
         header.iter().map(|name| Cell::new(name.to_string()).add_attribute(Attribute::Bold)),
     );
     table
+}
+
+/// A table of a document on a terminal.
+fn drawn(sheet: &sheet::Table) -> String {
+    let mut table = table(&sheet.header);
+    for row in &sheet.rows {
+        table.add_row(row.iter().enumerate().map(|(at, cell)| match at < sheet.texts {
+            true => Cell::new(&cell.text),
+            false => number(cell.text.clone()),
+        }));
+    }
+    table.to_string()
 }
 
 fn number(text: String) -> Cell {

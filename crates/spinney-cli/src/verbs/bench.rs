@@ -37,14 +37,14 @@ Examples:
   spinney bench --from run.jsonl --report report.html
   spinney bench --splice README.md --from docs/measured/run.jsonl
 
+  spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
+  spinney bench --backends lmdb --peers sqlite --durability durable
+  spinney bench --backends lmdb,fjall,json,redis=redis://localhost/9
+
 Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes on where
 it ended, or was killed, with --resume:
 
-  spinney bench datastore --records run.jsonl --resume
-
-  spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
-  spinney bench --backends lmdb --peers sqlite --durability durable
-  spinney bench --backends lmdb,fjall,json,redis=redis://localhost/9")]
+  spinney bench datastore --records run.jsonl --resume")]
 pub struct Bench {
     /// The whole suite instead of a short run
     #[arg(value_enum)]

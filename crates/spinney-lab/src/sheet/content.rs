@@ -1,6 +1,7 @@
 //! What a document says of runs: losses first, then each size of each suite, growth, and how it was measured.
 
 use super::parts;
+use super::published::published;
 use super::{Block, Section, Sheet, Table};
 use crate::amount::{factor, grouped, in_unit};
 use crate::record::{Record, Status};
@@ -134,6 +135,11 @@ fn of_size(report: &Report, size: usize) -> Section {
     if !limits.is_empty() {
         blocks.push(Block::Text("Limits of the machine and of a plain JSON library:".to_owned()));
         blocks.push(Block::Table(parts::spread(&limits)));
+    }
+    let backends: Vec<&str> = report.systems(Kind::Backend).collect();
+    if let Some(table) = published(std::slice::from_ref(report), &backends, size) {
+        let title = "Beside published figures, from other machines".to_owned();
+        blocks.push(Block::Folded(title, vec![Block::Table(table)]));
     }
     let names = systems.iter().map(|system| report.shown_name(system)).collect();
     blocks.push(Block::Legend(names));

@@ -1,15 +1,11 @@
-//! Tables for pages that people write: a few rows of one run, and figures of the suite beside published
-//! ones.
+//! A table for pages that people write: a few rows of one run.
 
 use super::markdown::write_table;
 use super::{Cell, Table, Tone};
 use crate::amount::in_unit;
-use crate::datastore::published::{PLUGINS, Published, SIZES};
-use crate::datastore::{ROWS, Row};
 use crate::record::{Record, Status};
 use crate::report::Report;
-use crate::row::levelled;
-use crate::system::{Durability, Kind};
+use crate::system::Kind;
 
 /// A backend beside the peers of its run at one N: rows in which a peer wins first, the worst first, then
 /// others in their order, `rows` in all.
@@ -58,54 +54,11 @@ pub fn peers(report: &Report, backend: &str, size: usize, rows: usize) -> String
     out + &format!("\nBold: {bold}; those rows come first.{more}\n")
 }
 
-/// A backend at level `none` beside the published figures of the suite at one N. No ratio is made of them,
-/// so the rows may be of several runs.
-pub fn published(reports: &[Report], backend: &str, size: usize) -> String {
-    let mut header = vec![String::new(), "row".to_owned(), format!("spinney, {backend}")];
-    header.push("sysrepo's real work".to_owned());
-    header.extend(PLUGINS.map(str::to_owned));
-    let mut table = Table { header, texts: 2, rows: Vec::new() };
-    let mut rows: Vec<(&Row, &Published)> = ROWS
-        .iter()
-        .filter_map(|row| Some((row, Published::of(row.published()?)?)))
-        .filter(|_| SIZES.contains(&size))
-        .collect();
-    rows.sort_by_key(|(_, published)| published.number);
-    for (row, published) in rows {
-        let name = match row.operation.commits() {
-            true => levelled(row.id, Durability::None),
-            false => row.id.to_owned(),
-        };
-        let mut cells: Vec<Cell> = vec![published.number.to_string().into(), row.id.into()];
-        let measured = reports.iter().find_map(|report| report.find(&name, size, backend));
-        cells.push(figure(measured).into());
-        let real = published.real_work(size);
-        cells.push(real.map_or("-".into(), |real| match real.start() == real.end() {
-            true => milliseconds(*real.start()).into(),
-            false => {
-                format!("{} - {}", milliseconds(*real.start()), milliseconds(*real.end())).into()
-            }
-        }));
-        cells.extend((0..PLUGINS.len()).map(|plugin| {
-            published
-                .plugin(plugin, size)
-                .map_or("-".into(), |value| Cell::from(milliseconds(value)))
-        }));
-        table.rows.push(cells);
-    }
-    let mut out = String::new();
-    write_table(&table, &mut out);
-    out
-}
-
-fn figure(record: Option<&Record>) -> String {
+/// The figure of a record, or that there is none.
+pub(super) fn figure(record: Option<&Record>) -> String {
     let shown = record.and_then(|record| Some((record, record.figure()?)));
     shown.map_or("-".to_owned(), |(record, figure)| {
         let noisy = if record.status == Status::Noisy { "~" } else { "" };
         format!("{noisy}{}", in_unit(figure, record.unit).trim_end())
     })
-}
-
-fn milliseconds(value: f64) -> String {
-    in_unit(value * 1e3, "us").trim_end().to_owned()
 }

@@ -10,6 +10,7 @@ mod file;
 mod html;
 mod markdown;
 mod parts;
+pub(crate) mod published;
 
 use chart::{bars, curves, ranges};
 pub use file::SheetFile;
@@ -62,16 +63,16 @@ enum Shows {
 
 /// A table, whose first columns are texts.
 #[derive(Clone, Debug, Default)]
-struct Table {
-    header: Vec<String>,
+pub(crate) struct Table {
+    pub(crate) header: Vec<String>,
     /// How many columns from the left are texts and not numbers.
-    texts: usize,
-    rows: Vec<Vec<Cell>>,
+    pub(crate) texts: usize,
+    pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 #[derive(Clone, Debug)]
-struct Cell {
-    text: String,
+pub(crate) struct Cell {
+    pub(crate) text: String,
     tone: Tone,
 }
 
@@ -82,6 +83,15 @@ enum Tone {
     Better,
     Worse,
     Void,
+}
+
+impl Table {
+    /// As Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let mut out = String::new();
+        markdown::write_table(self, &mut out);
+        out
+    }
 }
 
 impl From<String> for Cell {
