@@ -1,5 +1,5 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
-//! process|durable|remove|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! process|durable|asked|remove|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 //!
 //! `judged|unjudged|locked` change a leaf under a schema, without one and with a lock elsewhere, `references|values` add 40 000 members under a
 //! schema that has them refer to others and under one that does not; collect them with callgrind's
@@ -7,9 +7,13 @@
 
 use std::time::{Duration, Instant};
 
+use spinney::datastores::Datastore;
 use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 use spinney::schemas::SchemaOptions;
-use spinney::{Durability, Existing, LockOptions, Map, OpenOptions, Store, Value};
+use spinney::{
+    Answer, Durability, Existing, LockOptions, Map, OpenOptions, Proposal, Store,
+    SubscriberOptions, Value,
+};
 
 const ITEMS: u32 = 100_000;
 
@@ -220,6 +224,33 @@ fn main() -> spinney::Result<()> {
                 measured(|| store.write_with(level, |tx| tx.set(path, &value)))?;
             }
         }
+        "asked" => {
+            let all = store.datastores()?;
+            let subscribe = |number: u32| {
+                let options = SubscriberOptions::new(&format!("counts {number}"));
+                let mut changes = 0_u64;
+                all.before_commit(
+                    Datastore::Operational,
+                    "/cont",
+                    options,
+                    move |asked: &Proposal| {
+                        let (before, after) = (asked.before.view(), asked.after.view());
+                        let counted = asked.diff.changes(&before, &after, &mut |_, _| {
+                            changes += 1;
+                            Ok(())
+                        });
+                        counted
+                            .map_or_else(|error| Answer::Veto(error.to_string()), |()| Answer::Pass)
+                    },
+                )
+            };
+            let _subscribed = (0..12).map(subscribe).collect::<spinney::Result<Vec<_>>>()?;
+            for i in 0..times * 1_000 {
+                let path = format!("/cont/lst/{0},str{0}/l", i * 7919 % ITEMS);
+                let value = Value::from(format!("x{i}"));
+                measured(|| all.edit(Datastore::Running, |edit| edit.set(&path, &value)))?;
+            }
+        }
         "remove" => {
             let mut took = Vec::new();
             for _ in 0..times {
@@ -270,10 +301,10 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, remove, sets, appends, judged, unjudged, references, values"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, asked, remove, sets, appends, judged, unjudged, references, values"
         ),
     }
     let per = start.elapsed() / times;
-    println!("{what}: {per:?} each (leaf: of 10 000, staged, process, durable: of 1 000)");
+    println!("{what}: {per:?} each (leaf: of 10 000, staged, process, durable, asked: of 1 000)");
     Ok(())
 }

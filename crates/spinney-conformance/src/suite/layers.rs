@@ -1,6 +1,7 @@
 //! Trees read as one: what decides, what marks do, and that every way to read says the same.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use spinney::ErrorKind::{Corrupted, Denied, InvalidInput, NotFound, ReadOnly, Unsupported};
 use spinney::formats::{Fidelity, Layout, print};
@@ -235,6 +236,13 @@ fn wrong(s: &Subject) {
     let twice = vec![layer("a", "/x").expect("a layer"), layer("a", "/y").expect("a layer")];
     refused(InvalidInput, "two layers have the name `a`", Stack::new(twice));
     let stack = stack(s);
+    let provide =
+        |stack: Stack, name| stack.provide(name, "", Duration::from_secs(60), || Ok(None));
+    let provided = provide(stack.clone(), "clock").expect("provides");
+    for taken in ["user", "clock"] {
+        let twice = provide(provided.clone(), taken);
+        refused(InvalidInput, &format!("two layers have the name `{taken}`"), twice);
+    }
     refused(
         NotFound,
         "user, system, default",

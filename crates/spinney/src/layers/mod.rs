@@ -99,6 +99,10 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     }
 }
 
+fn name_taken(name: &str) -> Error {
+    Error::invalid_input(format!("two layers have the name `{name}`; give each its own"))
+}
+
 /// Layers that are read as one, the highest first.
 #[derive(Clone)]
 pub struct Stack {
@@ -137,10 +141,7 @@ impl Stack {
         for (at, layer) in layers.iter().enumerate() {
             for above in &layers[..at] {
                 if above.name == layer.name {
-                    return Err(Error::invalid_input(format!(
-                        "two layers have the name `{}`; give each its own",
-                        layer.name
-                    )));
+                    return Err(name_taken(&layer.name));
                 }
                 if above.is_same_state(layer) && overlaps(&above.path, &layer.path) {
                     return Err(Error::invalid_input(format!(

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use spinney_core::read::Reached;
 use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
 
-use super::{Stack, check_name, overlaps};
+use super::{Stack, check_name, name_taken, overlaps};
 use crate::os_error::os_error;
 use crate::subscribers::TIMEOUT_MAX;
 
@@ -61,8 +61,8 @@ impl Stack {
     /// provider panics.
     ///
     /// # Errors
-    /// `InvalidInput` for a malformed path, a name that no layer can have, and a timeout of nothing or above
-    /// [`TIMEOUT_MAX`]; `Io` when no thread starts.
+    /// `InvalidInput` for a malformed path, a name that no layer can have or another one has, and a timeout of nothing
+    /// or above [`TIMEOUT_MAX`]; `Io` when no thread starts.
     pub fn provide(
         mut self,
         name: &str,
@@ -70,6 +70,11 @@ impl Stack {
         timeout: Duration,
         provider: impl Provider + 'static,
     ) -> Result<Stack> {
+        let layers = self.layers.iter().map(|layer| &layer.name);
+        let mut names = layers.chain(self.provided.iter().map(|source| &source.name));
+        if names.any(|taken| taken == name) {
+            return Err(name_taken(name));
+        }
         self.provided.insert(0, Source::start(name, path, timeout, provider)?);
         Ok(self)
     }

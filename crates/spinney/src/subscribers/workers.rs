@@ -177,6 +177,8 @@ pub fn spin(came: impl Fn() -> bool) -> bool {
             }
             hint::spin_loop();
         }
+        // What it waits for may need this very core.
+        thread::yield_now();
     }
     came()
 }
