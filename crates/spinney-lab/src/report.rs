@@ -1,5 +1,8 @@
 //! What a run found: records, settings, what was left out, and the verdict.
 
+mod method;
+mod recorded;
+
 use std::path::{Path, PathBuf};
 
 use crate::machine;
@@ -57,8 +60,8 @@ pub struct Report {
     pub mode: Mode,
     /// Whether syncs could be counted.
     pub syncs_counted: bool,
-    /// Where the stores stood.
-    pub folder: PathBuf,
+    /// Where the stores stood; records do not tell.
+    pub folder: Option<PathBuf>,
     /// Kind of the file system there.
     pub file_system: String,
 }
@@ -83,7 +86,7 @@ impl Report {
             rules: options.rules,
             mode: options.mode,
             syncs_counted: true,
-            folder: folder.to_owned(),
+            folder: Some(folder.to_owned()),
             file_system: machine::file_system(folder)
                 .map_or_else(|| "unknown".to_owned(), |(kind, _)| kind),
         }
@@ -124,13 +127,6 @@ impl Report {
         })
     }
 
-    /// All records, one JSON object a line.
-    pub fn json_lines(&self) -> String {
-        let lines =
-            self.records.iter().chain(&self.extras).map(|record| record.to_json(&self.context));
-        lines.map(|line| format!("{line}\n")).collect()
-    }
-
     /// Whether a result was wrong or a durable commit did not sync.
     pub fn is_void(&self) -> bool {
         self.records.iter().chain(&self.extras).any(|record| record.status.is_void())
@@ -163,11 +159,12 @@ impl Report {
         let mut losses: Vec<Loss> = Vec::new();
         for peer in self.of_kind(Kind::Peer) {
             for backend in self.of_kind(Kind::Backend) {
-                if backend.test != peer.test || backend.size != peer.size {
+                // What waits for a server is not ranked with what is called.
+                let is_apart = backend.is_socket && !peer.is_socket;
+                if backend.test != peer.test || backend.size != peer.size || is_apart {
                     continue;
                 }
-                let seed = self.context.order_seed;
-                let ratio = Ratio::of(&backend.samples, &peer.samples, seed);
+                let ratio = peer.advantage(backend, self.context.order_seed);
                 losses.extend(ratio.filter(|ratio| ratio.low > 1.0).map(|ratio| Loss {
                     test: peer.test.clone(),
                     size: peer.size,

@@ -168,6 +168,9 @@ pub(crate) trait Suite {
     /// What this run does not hold, with the reason.
     fn left_out(&self) -> Vec<String>;
 
+    /// How much a system may need on the disk at this size, roughly and rather too much.
+    fn disk_bytes(&self, size: usize) -> u64;
+
     /// Makes the data of a size.
     fn enter(&mut self, size: usize) -> Result<()>;
 
