@@ -135,7 +135,7 @@ pub fn claims(report: &Report) -> Vec<Claim> {
     }
     for backend in backends {
         let mut judge = Judge { report, backend, claims: &mut claims };
-        match report.context.suite {
+        match &*report.context.suite {
             "documents" => {
                 judge.documents();
                 continue;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use spinney_core::{Error, Result};
 
-use crate::statistics::{Ratio, median};
+use crate::record::{self, Line, Record};
+use crate::statistics::Ratio;
 
 /// Seed of the intervals, so that the same records give the same answer.
 const SEED: u64 = 1;
@@ -13,19 +13,11 @@ const SEED: u64 = 1;
 /// One row that both runs have.
 #[derive(Clone, Debug)]
 pub struct Compared {
-    /// Its name.
-    pub test: String,
-    /// N.
-    pub size: u64,
-    /// The system.
-    pub system: String,
-    /// `us`, or `B`.
-    pub unit: String,
-    /// The older median.
-    pub old: f64,
-    /// The newer median.
-    pub new: f64,
-    /// How many times less the newer run takes.
+    /// In the older run.
+    pub old: Record,
+    /// In the newer run.
+    pub new: Record,
+    /// How many times better the newer one is.
     pub ratio: Ratio,
 }
 
@@ -45,31 +37,18 @@ impl Comparison {
     }
 }
 
-type Key = (String, u64, String);
-
-struct Measured {
-    unit: String,
-    samples: Vec<f64>,
-}
-
 /// Compares two texts of records, one JSON object a line. Records without a number are passed over.
 ///
 /// # Errors
 /// `InvalidInput` naming the line that is no record with samples.
 pub fn compare(old: &str, new: &str) -> Result<Comparison> {
-    let (old, mut new) = (records(old, "older")?, records(new, "newer")?);
+    let (old, mut new) = (numbered(old, "older")?, numbered(new, "newer")?);
     let mut found = Comparison::default();
-    for ((test, size, system), before) in old {
-        let key = (test, size, system);
-        let Some(after) = new.remove(&key).filter(|after| after.unit == before.unit) else {
-            found.unmatched += 1;
-            continue;
-        };
-        let (test, size, system) = key;
-        let medians = median(&before.samples).zip(median(&after.samples));
-        let ratio = Ratio::of(&before.samples, &after.samples, SEED);
-        if let Some(((old, new), ratio)) = medians.zip(ratio) {
-            found.rows.push(Compared { test, size, system, unit: before.unit, old, new, ratio });
+    for (key, old) in old {
+        let new = new.remove(&key);
+        match new.and_then(|new| Some((new.advantage(&old, SEED)?, new))) {
+            Some((ratio, new)) => found.rows.push(Compared { old, new, ratio }),
+            None => found.unmatched += 1,
         }
     }
     found.unmatched += new.len();
@@ -77,28 +56,25 @@ pub fn compare(old: &str, new: &str) -> Result<Comparison> {
     Ok(found)
 }
 
-fn records(text: &str, which: &str) -> Result<BTreeMap<Key, Measured>> {
-    let mut records = BTreeMap::new();
-    for (at, line) in text.lines().enumerate() {
-        let wrong = || {
-            Error::invalid_input(format!(
-                "line {} of the {which} run is no record with samples; `bench --records` writes them",
-                at + 1
-            ))
-        };
-        let record: Value =
-            serde_json::from_str(line).map_err(|error| wrong().with_source(error))?;
-        if record["median"].is_null() {
-            continue;
-        }
-        let text = |name: &str| record[name].as_str().map(str::to_owned).ok_or_else(wrong);
-        let samples = record["samples"].as_array().ok_or_else(wrong)?;
-        let samples = samples.iter().map(|sample| sample.as_f64().ok_or_else(wrong));
-        let measured = Measured { unit: text("unit")?, samples: samples.collect::<Result<_>>()? };
-        let size = record["size"].as_u64().ok_or_else(wrong)?;
-        records.insert((text("test")?, size, text("system")?), measured);
+/// What names a row in both runs: its suite, its name, N and the system.
+type Key = (String, String, usize, String);
+
+fn numbered(text: &str, which: &str) -> Result<BTreeMap<Key, Record>> {
+    let lines = record::read(text).map_err(|error| error.at(format!("the {which} run")))?;
+    let lacks = |line: &Line| line.record.status.has_number() && line.json["samples"].is_null();
+    if let Some(at) = lines.iter().position(lacks) {
+        return Err(Error::invalid_input(format!(
+            "the {which} run: line {}: an older record without samples tells nothing of chance; record it \
+             anew",
+            at + 1
+        )));
     }
-    Ok(records)
+    let numbered = lines.into_iter().filter(|line| line.record.status.has_number());
+    let keyed = numbered.map(|Line { record, context, .. }| {
+        let (test, system) = (record.test.clone(), record.system.clone());
+        ((context.suite, test, record.size, system), record)
+    });
+    Ok(keyed.collect())
 }
 
 #[cfg(test)]
@@ -109,11 +85,9 @@ mod tests {
         let line = |(test, time): &(&str, f64)| {
             let samples: Vec<f64> =
                 (0..30).map(|i| time * (1.0 + f64::from(i % 5) / 100.0)).collect();
-            let record = serde_json::json!({
-                "test": test, "size": 10, "system": "lmdb", "unit": "us", "median": time,
-                "samples": samples,
-            });
-            format!("{record}\n")
+            let (mut record, context) = record::sample();
+            (record.test, record.samples) = ((*test).to_owned(), samples);
+            format!("{}\n", record.to_json(&context))
         };
         rows.iter().map(line).collect()
     }
@@ -131,15 +105,35 @@ mod tests {
         let new = run(&[("a", 0.5), ("b", 30.0), ("c", 5.0)]);
         let found = compare(&old, &new).expect("records");
         let winners: Vec<(&str, f64)> =
-            found.winners().map(|row| (&*row.test, (row.ratio.value * 10.0).round())).collect();
+            found.winners().map(|row| (&*row.new.test, (row.ratio.value * 10.0).round())).collect();
         assert_eq!(winners, [("b", 7.0), ("a", 20.0)]);
         assert_eq!(found.unmatched, 1);
     }
 
     #[test]
+    fn more_operations_in_a_second_are_better() {
+        let text = |rate: f64| {
+            let (mut record, context) = record::sample();
+            (record.unit, record.samples) = ("op/s", vec![rate; 30]);
+            record.to_json(&context).to_string()
+        };
+        let found = compare(&text(100.0), &text(200.0)).expect("records");
+        assert_eq!(found.rows[0].ratio.value, 2.0);
+        assert_eq!(found.winners().count(), 1);
+    }
+
+    #[test]
     fn what_is_no_record_is_refused_with_its_line() {
         let error = compare("", "{\"median\":1}\n").expect_err("no samples");
-        assert!(error.to_string().starts_with("line 1 of the newer run is no record"), "{error}");
+        assert!(error.to_string().starts_with("the newer run: line 1: "), "{error}");
+        let (record, context) = record::sample();
+        let mut old = record.to_json(&context);
+        old.as_object_mut().expect("an object").remove("samples");
+        let error = compare(&format!("{old}\n"), "").expect_err("no samples").to_string();
+        assert!(
+            error.starts_with("the older run: line 1: an older record without samples"),
+            "{error}"
+        );
         compare("nonsense", "").expect_err("no JSON");
     }
 }

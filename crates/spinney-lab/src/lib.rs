@@ -5,10 +5,11 @@
 //! [`throughput`],
 //! [`systems`] (the peers), [`engine`] and [`engines`] (stores of ordered keys, each a peer),
 //! `suite.rs` (what a suite is to the runner), [`run()`] (interleaved tries), [`record`],
-//! [`report`], [`claims`] and [`compare`]; then
+//! [`report`], [`claims`], [`compare`] and [`Sheet`] (reports as documents); then
 //! [`journal`], a suite of its own (`cargo run --release -p spinney-lab --example journal`).
 //! Nothing here knows the command line.
 
+mod amount;
 pub mod answer;
 pub mod canonical;
 pub mod child;
@@ -32,10 +33,13 @@ mod options;
 mod process;
 mod readers;
 pub mod record;
+mod recorder;
 pub mod report;
 mod row;
 mod run;
 pub mod server;
+mod sheet;
+pub mod splice;
 pub mod statistics;
 mod suite;
 mod syncs;
@@ -43,10 +47,12 @@ pub mod system;
 pub mod systems;
 mod table;
 pub mod throughput;
+mod workplace;
 
 pub use options::{Mode, Options, Rules};
 pub use report::Report;
 pub use run::run;
+pub use sheet::{Sheet, SheetFile};
 pub use suite::Name;
 pub use table::render_claims;
 

@@ -36,6 +36,11 @@ impl Mode {
             Mode::Compat => "compat",
         }
     }
+
+    /// The mode of a word.
+    pub fn of_name(name: &str) -> Option<Mode> {
+        [Mode::Honest, Mode::Compat].into_iter().find(|mode| mode.name() == name)
+    }
 }
 
 /// What holds for the commits of a run.
@@ -45,6 +50,21 @@ pub enum Rules {
     None,
     /// Each is judged by the model of the suite and given to subscribers.
     Model,
+}
+
+impl Rules {
+    /// The word of records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rules::None => "none",
+            Rules::Model => "model",
+        }
+    }
+
+    /// The rules of a word.
+    pub fn of_name(name: &str) -> Option<Rules> {
+        [Rules::None, Rules::Model].into_iter().find(|rules| rules.name() == name)
+    }
 }
 
 /// Which systems take part in a row.
@@ -108,6 +128,8 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
     /// Where to write records, one JSON object a line.
     pub records: Option<PathBuf>,
+    /// Whether to go on with the run whose records stand in that file.
+    pub resume: bool,
     /// Where stores live while they are measured; without it `target/` below the current folder.
     pub dir: Option<PathBuf>,
     /// Seed of the order in which systems take turns; without it a new one, which is recorded.
@@ -145,6 +167,7 @@ impl Default for Options {
             children: false,
             stop: Arc::default(),
             records: None,
+            resume: false,
             dir: None,
             seed: None,
             count_syncs: true,

@@ -1,12 +1,17 @@
 //! One measured row as a record, and its JSON form.
 
+mod read;
+
+#[cfg(test)]
+pub(crate) use read::sample;
+pub use read::{Line, read};
 use serde_json::{Map, Value, json};
 
 use crate::options::Mode;
 use crate::statistics;
 use crate::system::{Durability, Kind};
 
-/// Samples that the JSON form of a record holds; of more, as many at equal distances.
+/// Samples that the JSON form of a record holds; of more, as many of their order at equal distances.
 const SAMPLES_MAX: usize = 1_000;
 
 /// Whether the numbers of a record stand.
@@ -75,7 +80,7 @@ pub struct Record {
     pub limit: Vec<f64>,
     /// The first run.
     pub first: Option<f64>,
-    /// `us`, or `B` where `samples` are bytes.
+    /// What `samples` are: `us`, `B`, or `op/s`, of which more is better.
     pub unit: &'static str,
     /// Operations in one run.
     pub ops: usize,
@@ -84,7 +89,7 @@ pub struct Record {
     /// The level of the store.
     pub durability: Durability,
     /// Syncs of one commit, when counted.
-    pub syncs: Option<u64>,
+    pub syncs: Option<f64>,
     /// Median bytes passed to write calls by one commit.
     pub written_bytes: Option<f64>,
     /// Allocated blocks after the last run.
@@ -115,7 +120,7 @@ pub struct Record {
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Name of the suite.
-    pub suite: &'static str,
+    pub suite: String,
     /// Name to version.
     pub versions: Map<String, Value>,
     /// The machine.
@@ -161,6 +166,18 @@ impl Record {
         self.number(statistics::p99(singles))
     }
 
+    /// How many times better this is than `other`: as much less time or space, or as much more work.
+    /// `None` where one has no number or they are measured in different units.
+    pub fn advantage(&self, other: &Record, seed: u64) -> Option<statistics::Ratio> {
+        let both = self.status.has_number() && other.status.has_number();
+        let (numerator, denominator) = match self.unit {
+            _ if !both || self.unit != other.unit => return None,
+            "op/s" => (self, other),
+            _ => (other, self),
+        };
+        statistics::Ratio::of(&numerator.samples, &denominator.samples, seed)
+    }
+
     fn number(&self, value: Option<f64>) -> Option<f64> {
         value.filter(|_| self.status.has_number())
     }
@@ -181,8 +198,9 @@ impl Record {
             "mode": self.mode.name(),
             "access": self.access,
             "unit": self.unit,
-            "runs": self.samples.len(),
+            "runs": if self.status.has_number() { self.samples.len() } else { 0 },
             "ops": self.ops,
+            "ops_of_sample": self.ops_of_sample,
             "median": time(self.median()),
             "min": time(statistics::min(&self.samples)),
             "max": time(statistics::max(&self.samples)),
@@ -205,9 +223,12 @@ impl Record {
             "time": self.time,
         });
         if self.status.has_number() {
-            let step = self.samples.len().div_ceil(SAMPLES_MAX).max(1);
-            let samples = self.samples.iter().step_by(step);
-            record["samples"] = samples.map(|sample| rounded(*sample)).collect();
+            let all =
+                [("samples", &self.samples), ("singles", &self.singles), ("limit", &self.limit)];
+            for (name, samples) in all.into_iter().filter(|(_, samples)| !samples.is_empty()) {
+                let kept = statistics::thinned(samples, SAMPLES_MAX);
+                record[name] = kept.into_iter().map(rounded).collect();
+            }
         }
         if self.mode == Mode::Compat {
             record["mean"] = json!(self.figure());

@@ -1,10 +1,13 @@
 //! What a run found: records, settings, what was left out, and the verdict.
 
+mod method;
+mod recorded;
+
 use std::path::{Path, PathBuf};
 
 use crate::machine;
 use crate::options::{Mode, Options, Rules};
-use crate::record::{Context, Record};
+use crate::record::{Context, Record, Status};
 use crate::statistics::Ratio;
 use crate::system::{Durability, Kind};
 
@@ -57,8 +60,8 @@ pub struct Report {
     pub mode: Mode,
     /// Whether syncs could be counted.
     pub syncs_counted: bool,
-    /// Where the stores stood.
-    pub folder: PathBuf,
+    /// Where the stores stood; records do not tell.
+    pub folder: Option<PathBuf>,
     /// Kind of the file system there.
     pub file_system: String,
 }
@@ -83,7 +86,7 @@ impl Report {
             rules: options.rules,
             mode: options.mode,
             syncs_counted: true,
-            folder: folder.to_owned(),
+            folder: Some(folder.to_owned()),
             file_system: machine::file_system(folder)
                 .map_or_else(|| "unknown".to_owned(), |(kind, _)| kind),
         }
@@ -94,8 +97,24 @@ impl Report {
         self.records.iter().find(|record| is_named(record, key))
     }
 
-    pub(crate) fn measured_mut(&mut self, key: &Key) -> Option<&mut Record> {
-        self.records.iter_mut().find(|record| is_named(record, key))
+    /// Notes the syncs of one commit. What is called durable and makes fewer than one is void, and stands
+    /// in no ratio.
+    pub(crate) fn count_syncs(&mut self, test: &str, size: usize, system: &str, syncs: f64) {
+        let is_baseline = system == self.context.baseline;
+        let mut row: Vec<&mut Record> = self
+            .records
+            .iter_mut()
+            .filter(|record| record.test == test && record.size == size)
+            .collect();
+        let Some(counted) = row.iter_mut().find(|record| record.system == system) else { return };
+        counted.syncs = Some(syncs);
+        if counted.durability == Durability::Durable && syncs < 1.0 {
+            counted.status = Status::VoidDurability;
+            counted.ratio = None;
+            if is_baseline {
+                row.iter_mut().for_each(|record| record.ratio = None);
+            }
+        }
     }
 
     /// The record of `test` at `size` on `system`, when it has a number.
@@ -106,13 +125,6 @@ impl Report {
                 && record.system == system
                 && record.status.has_number()
         })
-    }
-
-    /// All records, one JSON object a line.
-    pub fn json_lines(&self) -> String {
-        let lines =
-            self.records.iter().chain(&self.extras).map(|record| record.to_json(&self.context));
-        lines.map(|line| format!("{line}\n")).collect()
     }
 
     /// Whether a result was wrong or a durable commit did not sync.
@@ -147,11 +159,12 @@ impl Report {
         let mut losses: Vec<Loss> = Vec::new();
         for peer in self.of_kind(Kind::Peer) {
             for backend in self.of_kind(Kind::Backend) {
-                if backend.test != peer.test || backend.size != peer.size {
+                // What waits for a server is not ranked with what is called.
+                let is_apart = backend.is_socket && !peer.is_socket;
+                if backend.test != peer.test || backend.size != peer.size || is_apart {
                     continue;
                 }
-                let seed = self.context.order_seed;
-                let ratio = Ratio::of(&backend.samples, &peer.samples, seed);
+                let ratio = peer.advantage(backend, self.context.order_seed);
                 losses.extend(ratio.filter(|ratio| ratio.low > 1.0).map(|ratio| Loss {
                     test: peer.test.clone(),
                     size: peer.size,

@@ -1,20 +1,23 @@
 //! The runner: systems take turns in shuffled order, row by row, level by level, size by size.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use spinney_core::{Error, ErrorKind, Result};
 
 use crate::lane::{Lane, Limits};
 use crate::options::{Options, Scope};
 use crate::record::{Context, Record, Status};
-use crate::report::{Report, Setting};
+use crate::recorder::{self, Recorder};
+use crate::report::{Key, Report, Setting};
 use crate::row::{self, Station};
-use crate::statistics::Ratio;
-use crate::suite::{Name, Row, Scene, Suite, folder_in};
+use crate::suite::{Name, Row, Scene, Suite};
 use crate::syncs;
 use crate::system::{Durability, Factory, Kind};
+use crate::workplace::Workplace;
 use crate::{SERDE_JSON_VERSION, machine};
 use crate::{datastore, documents, throughput};
 
@@ -36,66 +39,126 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
 fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) -> Result<Report> {
     let rows = suite.rows();
     let parent = options.dir.clone().unwrap_or_else(|| PathBuf::from("target/spinney-lab"));
-    std::fs::create_dir_all(&parent).map_err(|error| io(error, &parent))?;
-    let folder = folder_in(&parent, "run-")?;
-    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
-    let context = Context {
-        suite: suite.name(),
+    let workplace = Workplace::new(&parent, disk_bytes(&suite, factories))?;
+    let mut context = Context {
+        suite: suite.name().to_owned(),
         versions: versions(factories),
-        machine: machine::describe(folder.path()),
-        order_seed: seed,
+        machine: machine::describe(workplace.path()),
+        order_seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
         baseline: options.baseline.clone(),
     };
-    let progress = progress(options, suite.sizes().len(), rows.len());
-    let scene = Scene { options, factories, folder: folder.path(), progress: &progress };
-    let mut runner = Runner {
-        report: Report::new(context, &parent, settings(factories, suite.name(), options), options),
-        random: fastrand::Rng::with_seed(seed),
-        refused: Vec::new(),
-        scene: &scene,
-        suite,
-        rows,
+    let resumed = match &options.records {
+        Some(path) if options.resume => recorder::resume(path, &context, options.mode)?,
+        _ => None,
     };
-    runner.report.left_out = runner.suite.left_out();
-    for size in runner.suite.sizes().into_iter().take_while(|_| !options.is_stopped()) {
-        runner.measure_size(size)?;
+    if let Some(resumed) = &resumed {
+        context.order_seed = resumed.context.order_seed;
     }
-    match options.is_stopped() {
-        true => runner.report.left_out.push("what comes after the run was stopped".to_owned()),
-        false => runner.report.extras.extend(runner.suite.extras(&scene)?),
+    let settings = settings(factories, suite.name(), options);
+    let mut report = Report::new(context, &parent, settings, options);
+    report.left_out = suite.left_out();
+    if let Some(resumed) = resumed {
+        (report.records, report.extras) = (resumed.records, resumed.extras);
+    }
+    let recorder = options.records.as_ref();
+    let recorder = recorder.map(|path| Recorder::new(path, &report.json_lines())).transpose()?;
+    let progress = progress(options, suite.sizes().len(), rows.len());
+    let scene = Scene { options, factories, folder: workplace.path(), progress: &progress };
+    let done = report.records.iter().chain(&report.extras).map(key).collect();
+    let mut runner =
+        Runner { report, recorder, done, refused: Vec::new(), scene: &scene, suite, rows };
+    match runner.measure_all() {
+        // What stops a run stops servers and children, too, which then fail.
+        _ if options.is_stopped() => {
+            runner.report.left_out.push("what comes after the run was stopped".to_owned());
+        }
+        measured => measured?,
     }
     progress.finish_and_clear();
-    let report = runner.report;
-    if let Some(path) = &options.records {
-        std::fs::write(path, report.json_lines()).map_err(|error| io(error, path))?;
-    }
-    Ok(report)
+    runner.rewrite()?;
+    Ok(runner.report)
+}
+
+fn disk_bytes<S: Suite>(suite: &S, factories: &[&dyn Factory]) -> u64 {
+    let is_here = |factory: &&&dyn Factory| {
+        let is_kept =
+            |level: &Durability| *level != Durability::None && factory.lacks(*level).is_none();
+        // A server has a disk of its own.
+        factory.label().is_none()
+            && (is_kept(&Durability::Durable) || is_kept(&Durability::Process))
+    };
+    let systems = factories.iter().filter(is_here).count() as u64;
+    let largest = suite.sizes().into_iter().map(|size| suite.disk_bytes(size)).max().unwrap_or(0);
+    largest.saturating_mul(systems)
 }
 
 struct Runner<'a, S: Suite> {
     suite: S,
     rows: Vec<S::Row>,
     scene: &'a Scene<'a>,
-    random: fastrand::Rng,
     report: Report,
+    recorder: Option<Recorder>,
+    /// What an earlier part of the run has measured.
+    done: HashSet<Key>,
     /// System, level and reason, where a store refused the level when it was opened.
     refused: Vec<(String, Durability, String)>,
 }
 
 impl<'a, S: Suite> Runner<'a, S> {
+    fn measure_all(&mut self) -> Result<()> {
+        let options = self.scene.options;
+        for size in self.suite.sizes().into_iter().take_while(|_| !options.is_stopped()) {
+            self.measure_size(size)?;
+        }
+        match options.is_stopped() {
+            true => Ok(()),
+            false => {
+                let extras = self.suite.extras(self.scene)?;
+                self.keep_extras(extras)
+            }
+        }
+    }
+
     fn measure_size(&mut self, size: usize) -> Result<()> {
         let scene = self.scene;
         self.suite.enter(size)?;
         scene.progress.set_message(format!("{size} items: limits"));
-        self.report.records.extend(self.suite.limits(scene)?);
+        let limits = self.suite.limits(scene)?;
+        if !limits.iter().all(|limit| self.done.contains(&key(limit))) {
+            self.keep(limits)?;
+        }
         for at in 0..scene.options.durability.len() {
             if scene.options.is_stopped() {
                 return Ok(());
             }
             self.measure_level(size, at)?;
         }
-        self.report.extras.extend(self.suite.beside(scene)?);
-        Ok(())
+        match self.report.extras.iter().any(|extra| extra.size == size) {
+            true => Ok(()),
+            false => {
+                let extras = self.suite.beside(scene)?;
+                self.keep_extras(extras)
+            }
+        }
+    }
+
+    /// Adds records, in the place of those that have their names.
+    fn keep(&mut self, records: Vec<Record>) -> Result<()> {
+        let lines = self.report.lines(&records);
+        replace(&mut self.report.records, records);
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.append(&lines))
+    }
+
+    fn keep_extras(&mut self, extras: Vec<Record>) -> Result<()> {
+        let lines = self.report.lines(&extras);
+        replace(&mut self.report.extras, extras);
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.append(&lines))
+    }
+
+    /// Writes all records anew: some know more than when they were added.
+    fn rewrite(&mut self) -> Result<()> {
+        let report = &self.report;
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.rewrite(&report.json_lines()))
     }
 
     /// Reads run at the first level that a system offers, writes at each.
@@ -113,7 +176,7 @@ impl<'a, S: Suite> Runner<'a, S> {
             if scope == Scope::Nothing {
                 continue;
             }
-            self.skip_unable(&row, size, at);
+            self.skip_unable(&row, size, at)?;
             let takes_part = |factory: &dyn Factory| match row.commits() {
                 _ if scope == Scope::Backends && factory.kind() == Kind::Peer => false,
                 true => true,
@@ -121,21 +184,26 @@ impl<'a, S: Suite> Runner<'a, S> {
             };
             let mut chosen: Vec<&mut Station<'a, S::Row>> =
                 stations.iter_mut().filter(|station| takes_part(station.factory)).collect();
-            if !chosen.is_empty() {
+            let name = |station: &&mut Station<'a, S::Row>| {
+                (row::test_name(&row, level), size, station.factory.name().to_owned())
+            };
+            if !chosen.iter().all(|station| self.done.contains(&name(station))) {
                 progress.set_message(format!("{size} items, {}: {}", level.name(), row.id()));
                 let records = self.measure_row(&row, size, level, &mut chosen)?;
-                self.report.records.extend(records);
+                self.keep(records)?;
             }
         }
         if options.count_syncs && !options.is_stopped() {
             progress.set_message(format!("{size} items: counting syncs"));
             self.count_syncs(size, level, &mut stations)?;
+            self.rewrite()?;
         }
         drop(stations);
         std::fs::remove_dir_all(&folder).map_err(|error| io(error, &folder))
     }
 
     fn open(&mut self, folder: &Path, level: Durability) -> Result<Vec<Station<'a, S::Row>>> {
+        std::fs::create_dir_all(folder).map_err(|error| io(error, folder))?;
         let mut stations = Vec::new();
         for &factory in self.scene.factories {
             if factory.lacks(level).is_some() {
@@ -171,7 +239,7 @@ impl<'a, S: Suite> Runner<'a, S> {
     }
 
     /// Notes who cannot commit at a level, and once who cannot even be read.
-    fn skip_unable(&mut self, row: &S::Row, size: usize, at: usize) {
+    fn skip_unable(&mut self, row: &S::Row, size: usize, at: usize) -> Result<()> {
         let levels = &self.scene.options.durability;
         let level = levels[at];
         for &factory in self.scene.factories {
@@ -180,9 +248,12 @@ impl<'a, S: Suite> Runner<'a, S> {
             if let Some(reason) = self.lacks(factory, level).filter(|_| takes_part) {
                 let mut record = row::empty_record(row, size, factory, level);
                 record.status = Status::Skipped(reason);
-                self.report.records.push(record);
+                if !self.done.contains(&key(&record)) {
+                    self.keep(vec![record])?;
+                }
             }
         }
+        Ok(())
     }
 
     fn measure_row(
@@ -198,6 +269,7 @@ impl<'a, S: Suite> Runner<'a, S> {
         let mut lanes: Vec<Lane> = stations.iter().map(|_| Lane::new(limits)).collect();
         let mut limit = self.suite.sampler(row, level, self.scene)?;
         let mut limit_samples = Vec::new();
+        let mut random = self.order(row, size, level);
         loop {
             if self.scene.options.is_stopped() {
                 return Ok(Vec::new());
@@ -207,7 +279,7 @@ impl<'a, S: Suite> Runner<'a, S> {
             if turn.is_empty() {
                 break;
             }
-            self.random.shuffle(&mut turn);
+            random.shuffle(&mut turn);
             for at in turn {
                 stations[at].turn(row, &mut lanes[at])?;
             }
@@ -233,12 +305,20 @@ impl<'a, S: Suite> Runner<'a, S> {
         Ok(records)
     }
 
+    /// The order of turns in a row depends on the seed and the row alone, so that a resumed run has the same.
+    fn order(&self, row: &S::Row, size: usize, level: Durability) -> fastrand::Rng {
+        let seed = self.report.context.order_seed;
+        let name = format!("{seed} {size} {}", row::test_name(row, level));
+        let digest = Sha256::digest(name.as_bytes());
+        let bytes = digest[..8].try_into().expect("a digest has 32 bytes");
+        fastrand::Rng::with_seed(u64::from_le_bytes(bytes))
+    }
+
     fn compare(&self, records: &mut [Record]) {
         let baseline = records.iter().find(|record| record.system == self.scene.options.baseline);
-        let Some(baseline) = baseline.filter(|record| record.status.has_number()) else { return };
-        let samples = baseline.samples.clone();
-        for record in records.iter_mut().filter(|record| record.status.has_number()) {
-            record.ratio = Ratio::of(&samples, &record.samples, self.report.context.order_seed);
+        let Some(baseline) = baseline.cloned() else { return };
+        for record in records {
+            record.ratio = record.advantage(&baseline, self.report.context.order_seed);
         }
     }
 
@@ -264,16 +344,28 @@ impl<'a, S: Suite> Runner<'a, S> {
                 }
             }
         }
-        for ((test, system), count) in tracer.finish()? {
-            if let Some(record) = self.report.measured_mut(&(test, size, system)) {
-                record.syncs = Some(count);
-                if level == Durability::Durable && count == 0 {
-                    record.status = Status::VoidDurability;
-                }
+        let counts = tracer.finish()?;
+        for row in self.rows.iter().filter(|row| row.commits()) {
+            let test = row::test_name(row, level);
+            let commits = row.commits_of_try(size) as f64;
+            for station in stations.iter() {
+                let name = station.factory.name();
+                let Some(count) = counts.get(&(test.clone(), name.to_owned())) else { continue };
+                self.report.count_syncs(&test, size, name, *count as f64 / commits);
             }
         }
         Ok(())
     }
+}
+
+fn key(record: &Record) -> Key {
+    (record.test.clone(), record.size, record.system.clone())
+}
+
+fn replace(all: &mut Vec<Record>, records: Vec<Record>) {
+    let names: HashSet<Key> = records.iter().map(key).collect();
+    all.retain(|record| !names.contains(&key(record)));
+    all.extend(records);
 }
 
 /// Whether the processes that sync its commits are known; those of a server that was named are not.

@@ -35,6 +35,16 @@ pub fn max(samples: &[f64]) -> Option<f64> {
     samples.iter().copied().max_by(f64::total_cmp)
 }
 
+/// The samples, or `most` of their order at equal distances, the smallest and the largest among them.
+pub fn thinned(samples: &[f64], most: usize) -> Vec<f64> {
+    if samples.len() <= most {
+        return samples.to_vec();
+    }
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (0..most).map(|at| sorted[at * (sorted.len() - 1) / (most - 1).max(1)]).collect()
+}
+
 fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     let position = q * sorted.len().checked_sub(1)? as f64;
     let below = position.floor() as usize;
@@ -102,6 +112,18 @@ mod tests {
         assert_eq!(p99(&samples[..99]), None);
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0]), Some(3.0));
+    }
+
+    #[test]
+    fn thinned_samples_keep_their_ends_and_their_median() {
+        let samples: Vec<f64> = (0..5_001).rev().map(f64::from).collect();
+        let kept = thinned(&samples, 1_001);
+        assert_eq!(kept.len(), 1_001);
+        assert_eq!(
+            (min(&kept), median(&kept), max(&kept)),
+            (Some(0.0), Some(2_500.0), Some(5_000.0))
+        );
+        assert_eq!(thinned(&[3.0, 1.0], 1_000), [3.0, 1.0]);
     }
 
     #[test]

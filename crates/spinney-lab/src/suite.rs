@@ -37,6 +37,12 @@ pub trait Row: Clone {
     /// Whether the level of durability is part of what it measures.
     fn commits(&self) -> bool;
 
+    /// Commits inside one try, where it has any.
+    fn commits_of_try(&self, size: usize) -> usize {
+        let _ = size;
+        1
+    }
+
     /// Operations inside one try, at N = `size`.
     fn ops(&self, size: usize) -> usize;
 
@@ -164,6 +170,9 @@ pub(crate) trait Suite {
 
     /// What this run does not hold, with the reason.
     fn left_out(&self) -> Vec<String>;
+
+    /// How much a system may need on the disk at this size, roughly and rather too much.
+    fn disk_bytes(&self, size: usize) -> u64;
 
     /// Makes the data of a size.
     fn enter(&mut self, size: usize) -> Result<()>;

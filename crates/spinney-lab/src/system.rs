@@ -72,6 +72,11 @@ impl Kind {
             Kind::Limit => "limit",
         }
     }
+
+    /// The kind of a word.
+    pub fn of_name(name: &str) -> Option<Kind> {
+        [Kind::Backend, Kind::Peer, Kind::Limit].into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// What a write did. A measured write that changed nothing is an error.

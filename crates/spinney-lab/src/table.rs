@@ -14,14 +14,15 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle,
 };
 
+use crate::amount::{factor, grouped, in_bytes, in_rate, in_time, plain_factor};
 use crate::claims::{Claim, Side, Unit, Verdict, claims};
 use crate::datastore::{Documents, ROWS, document::State};
-use crate::limits;
 use crate::options::{Mode, Rules};
 use crate::record::{Record, Status};
 use crate::report::Report;
 use crate::row::test_name;
 use crate::system::{Durability, Kind};
+use crate::{limits, sheet};
 
 const TITLE: Style = Style::new().bold();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -143,18 +144,9 @@ impl Report {
         self.write_limits(size, out);
     }
 
-    fn label(&self, system: &str) -> Option<&str> {
-        let setting = self.settings.iter().find(|setting| setting.system == system)?;
-        setting.label.as_deref()
-    }
-
     fn cell(&self, record: Option<&Record>) -> Cell {
         let Some(record) = record else { return number("-".to_owned()) };
-        let in_suite = |record: &Record| match self.context.suite {
-            "datastore" => record.figure().map(in_time),
-            _ => record.rate().map(rates::in_rate),
-        };
-        let Some(mut text) = in_suite(record) else {
+        let Some(mut text) = self.shown_figure(record) else {
             let text = match &record.status {
                 Status::Skipped(_) => "skipped".to_owned(),
                 status => status.text(),
@@ -221,42 +213,14 @@ impl Report {
 
     fn write_method(&self, out: &mut String) {
         title(out, "how");
-        let (folder, fs) = (self.folder.display(), &self.file_system);
-        line(out, &format!("stores stood in {folder} on {fs}"));
         let baseline = &self.context.baseline;
-        let figure = match self.context.suite {
+        let figure = match &*self.context.suite {
             "datastore" => "median of a try or operation",
             _ => "operations a second, at the median of the tries",
         };
         line(out, &format!("cells: {figure}, then how many times faster than `{baseline}`"));
         line(out, "marks: = no winner within 95 %, ~ others used the machine, - not run");
-        if self.mode == Mode::Compat && self.context.suite == "datastore" {
-            line(
-                out,
-                "as published: ten tries; in rows marked † nothing is put back, so nine of them change",
-            );
-            line(
-                out,
-                "nothing; the figure is the mean: it shows the same work and is no measure of ours",
-            );
-        }
-        if self.rules == Rules::Model {
-            line(
-                out,
-                "each commit of configuration is judged by the model, and one subscriber counts its nodes;",
-            );
-            line(out, "twelve do in `many oper change_subs`, and what all were given is checked");
-        }
-        if self.context.suite == "datastore" {
-            line(out, "`cached` rows may keep a decoded tree; all others may not");
-        }
-        let syncs = match self.syncs_counted {
-            true => "syncs of commits below 20 ms were counted with `strace`, without a clock",
-            false => "syncs were not counted: `strace` is missing or may not attach",
-        };
-        line(out, syncs);
-        line(out, "peak memory is that of the process, with all systems open");
-        line(out, &format!("order seed: {}", self.context.order_seed));
+        self.method().iter().for_each(|text| line(out, text));
         for setting in &self.settings {
             line(out, &format!("{} `{}`: {}", setting.kind.name(), setting.system, setting.design));
             for (level, values) in &setting.levels {
@@ -333,6 +297,18 @@ fn table<T: ToString>(header: &[T]) -> Table {
     table
 }
 
+/// A table of a document on a terminal.
+fn drawn(sheet: &sheet::Table) -> String {
+    let mut table = table(&sheet.header);
+    for row in &sheet.rows {
+        table.add_row(row.iter().enumerate().map(|(at, cell)| match at < sheet.texts {
+            true => Cell::new(&cell.text),
+            false => number(cell.text.clone()),
+        }));
+    }
+    table.to_string()
+}
+
 fn number(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
@@ -355,75 +331,11 @@ fn amount(value: f64, unit: Unit) -> String {
         Unit::Ratio => factor(value),
         Unit::Microseconds => in_time(value).trim_end().to_owned(),
         Unit::Bytes => in_bytes(value),
-        Unit::Rate => rates::in_rate(value),
+        Unit::Rate => in_rate(value),
     }
 }
 
 fn bound(claim: &Claim) -> String {
     let sign = if claim.side == Side::AtMost { "<=" } else { ">=" };
     format!("{sign} {}", quantity(claim, claim.bound))
-}
-
-/// A time in the unit that leaves one to three digits before the point.
-fn in_time(us: f64) -> String {
-    let (value, unit) = match us {
-        us if us < 1.0 => (us * 1e3, "ns"),
-        us if us < 1e3 => (us, "us"),
-        us if us < 1e6 => (us / 1e3, "ms"),
-        us => (us / 1e6, "s "),
-    };
-    format!("{} {unit}", three_digits(value))
-}
-
-fn in_bytes(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes < 1e3 => format!("{bytes} B"),
-        bytes if bytes < 1e6 => format!("{} kB", three_digits(bytes / 1e3)),
-        bytes => format!("{} MB", three_digits(bytes / 1e6)),
-    }
-}
-
-fn factor(value: f64) -> String {
-    format!("{} x", plain_factor(value))
-}
-
-fn plain_factor(value: f64) -> String {
-    if value >= 1e5 { format!("{value:.1e}") } else { three_digits(value) }
-}
-
-fn three_digits(value: f64) -> String {
-    match value {
-        value if value < 9.995 => format!("{value:.2}"),
-        value if value < 99.95 => format!("{value:.1}"),
-        value => format!("{value:.0}"),
-    }
-}
-
-fn grouped(size: usize) -> String {
-    let digits = size.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_three_digits_and_a_fitting_unit() {
-        let shown: Vec<String> =
-            [0.00123, 0.6512, 4.0, 99.96, 216.4, 1_234.0, 2.5e6].map(in_time).to_vec();
-        assert_eq!(
-            shown,
-            ["1.23 ns", "651 ns", "4.00 us", "100 us", "216 us", "1.23 ms", "2.50 s "]
-        );
-        assert_eq!(grouped(1_000_000), "1 000 000");
-        assert_eq!(grouped(10), "10");
-    }
 }

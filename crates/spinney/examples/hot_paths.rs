@@ -1,5 +1,5 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
-//! process|durable|asked|remove|sets|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! process|durable|asked|remove|sets|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 //!
 //! `judged|unjudged|locked` change a leaf under a schema, without one and with a lock elsewhere, `references|values` add 40 000 members under a
 //! schema that has them refer to others and under one that does not; collect them with callgrind's
@@ -55,6 +55,16 @@ fn net_schema(link: &str) -> spinney::Result<Value> {
         }"#
         .replace("LINK", link),
     )
+}
+
+/// An item of the tree.
+fn item(i: u32) -> Value {
+    let members = [
+        ("k1", Value::from(u64::from(i))),
+        ("k2", Value::from(format!("str{i}"))),
+        ("l", Value::from(format!("l{i}"))),
+    ];
+    Value::Map(members.into_iter().collect())
 }
 
 /// What a profiler is to look at.
@@ -271,17 +281,19 @@ fn main() -> spinney::Result<()> {
                 store.wait_until_reclaimed();
                 store.write(|tx| {
                     for i in 0..ITEMS {
-                        let item: Map = [
-                            ("k1", Value::from(u64::from(i))),
-                            ("k2", Value::from(format!("str{i}"))),
-                            ("l", Value::from(format!("l{i}"))),
-                        ]
-                        .into_iter()
-                        .collect();
-                        tx.set(&format!("/running/cont/lst/{i},str{i}"), &Value::Map(item))?;
+                        tx.set(&format!("/running/cont/lst/{i},str{i}"), &item(i))?;
                     }
                     Ok(())
                 })?;
+            }
+        }
+        "batch" => {
+            for _ in 0..times {
+                store.write(|tx| tx.remove("/running/cont/lst"))?;
+                store.wait_until_reclaimed();
+                let items = (0..ITEMS).map(|i| (format!("{i},str{i}"), item(i))).collect();
+                let items = Value::Map(items);
+                store.write(|tx| tx.set("/running/cont/lst", &items))?;
             }
         }
         "appends" => {
@@ -301,7 +313,7 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, asked, remove, sets, appends, judged, unjudged, references, values"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, asked, remove, sets, batch, appends, judged, unjudged, references, values"
         ),
     }
     let per = start.elapsed() / times;

@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use clap::{Args, ValueEnum};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use spinney::{Error, Result};
 use spinney_lab::compare::compare;
+use spinney_lab::splice::splice;
 use spinney_lab::system::Durability;
 use spinney_lab::throughput::item::Fill;
-use spinney_lab::{Options, systems};
+use spinney_lab::{Options, Report, SheetFile, systems};
 
 use crate::global::Global;
 
@@ -35,12 +36,18 @@ Examples:
   spinney bench throughput --fill random --sizes 1,100
   spinney bench datastore --rows 15,A1 --baseline sqlite
   spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
-
-Ctrl-C ends the run and prints what was measured; pressed again, it ends at once.
+  spinney bench --report report.html                # with charts; report.md for tables alone
+  spinney bench --from run.jsonl --report report.html
+  spinney bench --splice README.md --from docs/measured/run.jsonl
 
   spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
   spinney bench --backends lmdb --peers sqlite --durability durable
-  spinney bench --backends lmdb,fjall,json,redis=redis://localhost/9")]
+  spinney bench --backends lmdb,fjall,json,redis=redis://localhost/9
+
+Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes on where
+it ended, or was killed, with --resume:
+
+  spinney bench datastore --records run.jsonl --resume")]
 pub struct Bench {
     /// The whole suite instead of a short run
     #[arg(value_enum)]
@@ -81,8 +88,8 @@ pub struct Bench {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     backends: Option<Vec<String>>,
 
-    /// What to measure beside them: file, sqlite, lmdb-raw, redb, fjall-raw, redis-direct; `none` for
-    /// no peer
+    /// What to measure beside them: file, sqlite, lmdb-raw, redb, fjall-raw, rocksdb, kyoto, tkrzw,
+    /// redis-direct, gtm; `all` for every peer of this build, `none` for no peer
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     peers: Option<Vec<String>>,
 
@@ -98,9 +105,25 @@ pub struct Bench {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     rows: Vec<String>,
 
+    /// Write a report with charts to FILE.html, or one of tables to FILE.md
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Renew the tables in these pages from the records that they name, or from that of --from
+    #[arg(long, num_args = 1.., value_name = "PAGE.md", conflicts_with_all = ["suite", "records", "report"])]
+    splice: Vec<PathBuf>,
+
+    /// Report what these files of records hold instead of measuring
+    #[arg(long, num_args = 1.., value_name = "RUN.jsonl", conflicts_with_all = ["suite", "records"])]
+    from: Vec<PathBuf>,
+
     /// Write every sample to this file, one JSON object a line
     #[arg(long, value_name = "FILE.jsonl")]
     records: Option<PathBuf>,
+
+    /// Go on with the run whose records stand in that file; what they hold is not measured again
+    #[arg(long, requires = "records")]
+    resume: bool,
 
     /// Where the stores live while they are measured [default: target/spinney-lab]
     #[arg(long)]
@@ -110,6 +133,9 @@ pub struct Bench {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 }
+
+/// The exit code of what a signal ended, without the number of the signal.
+const SIGNALLED: u8 = 128;
 
 /// What is measured as a whole.
 #[derive(Clone, Copy, ValueEnum)]
@@ -145,18 +171,27 @@ enum Level {
 impl Bench {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
         if let [old, new] = &*self.compare {
-            let read = |path: &PathBuf| {
-                let unread = || Error::io(format!("cannot read `{}`", path.display()));
-                std::fs::read_to_string(path).map_err(|error| unread().with_source(error))
-            };
             anstream::print!("{}", compare(&read(old)?, &read(new)?)?.render());
             return Ok(ExitCode::SUCCESS);
         }
+        if !self.splice.is_empty() {
+            return splice_pages(&self.splice, &self.from);
+        }
+        let sheet = self.report.as_deref().map(SheetFile::new).transpose()?;
+        if !self.from.is_empty() {
+            return report_recorded(&self.from, sheet);
+        }
         let options = self.options(!global.quiet);
-        stop_at_interrupt(&options.stop)?;
+        let signal = stop_at_signals(&options.stop)?;
         let report = spinney_lab::run(&options, systems::all(&options.backends, &options.peers)?)?;
         report.print();
-        Ok(ExitCode::from(report.exit_code()))
+        if let Some(sheet) = sheet {
+            sheet.write(std::slice::from_ref(&report))?;
+        }
+        Ok(ExitCode::from(match signal.load(Ordering::Relaxed) {
+            0 => report.exit_code(),
+            signal => SIGNALLED + u8::try_from(signal).unwrap_or_default(),
+        }))
     }
 
     fn options(self, progress: bool) -> Options {
@@ -177,7 +212,7 @@ impl Bench {
         Options {
             sizes: self.sizes.unwrap_or(usual.sizes),
             backends: self.backends.map_or(usual.backends, without_none),
-            peers: self.peers.map_or(usual.peers, without_none),
+            peers: self.peers.map_or(usual.peers, with_all),
             // Whoever asks for a number of tries gets it.
             budget: if self.tries.is_some() { None } else { usual.budget },
             tries: self.tries,
@@ -193,6 +228,7 @@ impl Bench {
             },
             baseline: self.baseline.unwrap_or(usual.baseline),
             records: self.records,
+            resume: self.resume,
             dir: self.dir,
             seed: self.seed,
             progress,
@@ -201,11 +237,61 @@ impl Bench {
     }
 }
 
-/// The first Ctrl-C ends the run in order, the next one at once.
-fn stop_at_interrupt(stop: &Arc<AtomicBool>) -> Result<()> {
-    let registered = flag::register_conditional_default(SIGINT, Arc::clone(stop))
-        .and_then(|_| flag::register(SIGINT, Arc::clone(stop)));
-    registered.map(drop).map_err(|error| Error::io("cannot watch for Ctrl-C").with_source(error))
+fn splice_pages(pages: &[PathBuf], from: &[PathBuf]) -> Result<ExitCode> {
+    if from.len() > 1 {
+        return Err(Error::invalid_input("a page takes its tables from one file of records"));
+    }
+    for page in pages {
+        let word = match splice(page, from.first().map(PathBuf::as_path))? {
+            true => "renewed",
+            false => "as it was",
+        };
+        println!("{}: {word}", page.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As a document, or as the tables of a terminal.
+fn report_recorded(paths: &[PathBuf], sheet: Option<SheetFile>) -> Result<ExitCode> {
+    let recorded = |path: &PathBuf| {
+        Report::read(&read(path)?).map_err(|error| error.at(format!("`{}`", path.display())))
+    };
+    let reports: Vec<Vec<Report>> = paths.iter().map(recorded).collect::<Result<_>>()?;
+    let reports = reports.concat();
+    match sheet {
+        Some(sheet) => sheet.write(&reports)?,
+        None => reports.iter().for_each(Report::print),
+    }
+    Ok(ExitCode::from(u8::from(reports.iter().any(Report::is_void))))
+}
+
+fn read(path: &PathBuf) -> Result<String> {
+    let unread = || Error::io(format!("cannot read `{}`", path.display()));
+    std::fs::read_to_string(path).map_err(|error| unread().with_source(error))
+}
+
+/// The first Ctrl-C, or another signal to end, ends the run in order and is told; the next one ends it
+/// at once.
+fn stop_at_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
+    let told = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let value = usize::try_from(signal).unwrap_or_default();
+        flag::register_conditional_default(signal, Arc::clone(stop))
+            .and_then(|_| flag::register_usize(signal, Arc::clone(&told), value))
+            .and_then(|_| flag::register(signal, Arc::clone(stop)))
+            .map_err(|error| Error::io("cannot watch for Ctrl-C").with_source(error))?;
+    }
+    Ok(told)
+}
+
+/// The names of the peers that are meant.
+fn with_all(names: Vec<String>) -> Vec<String> {
+    match names.as_slice() {
+        [all] if all == "all" => {
+            systems::peers().iter().map(|peer| peer.name().to_owned()).collect()
+        }
+        _ => without_none(names),
+    }
 }
 
 fn without_none(names: Vec<String>) -> Vec<String> {

@@ -113,6 +113,12 @@ impl suite::Suite for Suite<'_> {
         left_out
     }
 
+    /// A store holds the items several times: what was there before each commit stays in its log.
+    fn disk_bytes(&self, size: usize) -> u64 {
+        const ITEM_BYTES: u64 = 1_000;
+        size as u64 * ITEM_BYTES
+    }
+
     fn enter(&mut self, size: usize) -> Result<()> {
         self.documents = Rc::new(Documents::new(size));
         Ok(())

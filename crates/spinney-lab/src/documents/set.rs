@@ -291,7 +291,7 @@ fn common_leaf(documents: &[Value], seed: u64) -> Result<Option<String>> {
         }
     }
     let mut random = fastrand::Rng::with_seed(seed);
-    Ok(random.choice(&common).map(|path| path.to_string()))
+    Ok(random.choice(&common).map(|path| (**path).to_owned()))
 }
 
 fn is_scalar(value: &Value) -> bool {

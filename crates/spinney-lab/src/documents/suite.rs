@@ -98,6 +98,12 @@ impl suite::Suite for Suite<'_> {
         left_out
     }
 
+    /// A store holds the documents several times, whole and in the log of each level.
+    fn disk_bytes(&self, size: usize) -> u64 {
+        const DOCUMENT_BYTES: u64 = 5_000;
+        size as u64 * DOCUMENT_BYTES
+    }
+
     fn enter(&mut self, size: usize) -> Result<()> {
         let sets = self.sources.iter().map(|source| {
             Set::new(source.clone(), size, self.options.vary && !source.leaf.is_empty())

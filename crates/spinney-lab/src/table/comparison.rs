@@ -2,8 +2,10 @@
 
 use comfy_table::{Cell, Color};
 
-use super::{factor, grouped, in_bytes, in_time, line, number, plain_factor, table, title};
+use super::{line, number, table, title};
+use crate::amount::{factor, grouped, in_unit, plain_factor};
 use crate::compare::Comparison;
+use crate::record::Record;
 
 impl Comparison {
     /// The rows that differ, the slower ones first; print it through `anstream`.
@@ -14,20 +16,21 @@ impl Comparison {
         if winners > 0 {
             let mut table = table(&["N", "row", "system", "old", "new", "", "95 %"]);
             for row in self.winners() {
-                let amount = |value: f64| match &*row.unit {
-                    "B" => in_bytes(value),
-                    _ => in_time(value),
+                let shown = |record: &Record| {
+                    number(
+                        record.median().map_or(String::new(), |value| in_unit(value, record.unit)),
+                    )
                 };
                 let (word, colour, ratio) = match row.ratio.value < 1.0 {
                     true => ("slower", Color::Red, 1.0 / row.ratio.value),
                     false => ("faster", Color::Green, row.ratio.value),
                 };
                 table.add_row([
-                    number(grouped(usize::try_from(row.size).unwrap_or(usize::MAX))),
-                    Cell::new(&row.test),
-                    Cell::new(&row.system),
-                    number(amount(row.old)),
-                    number(amount(row.new)),
+                    number(grouped(row.new.size)),
+                    Cell::new(&row.new.test),
+                    Cell::new(&row.new.system),
+                    shown(&row.old),
+                    shown(&row.new),
                     number(format!("{} {word}", factor(ratio))).fg(colour),
                     number(format!(
                         "{} - {}",

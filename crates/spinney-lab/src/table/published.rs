@@ -4,12 +4,14 @@
 use comfy_table::{Cell, Color};
 
 use super::suite::{in_order, milliseconds};
-use super::{grouped, in_time, line, number, table, title};
+use super::{drawn, line, number, table, title};
+use crate::amount::{grouped, in_time};
 use crate::datastore::Row;
-use crate::datastore::published::{PLUGINS, Published, SIZES};
+use crate::datastore::published::{Published, SIZES};
 use crate::options::Mode;
 use crate::record::{Record, Status};
 use crate::report::Report;
+use crate::sheet::published::published;
 use crate::statistics;
 use crate::system::{Durability, Kind};
 
@@ -53,39 +55,13 @@ impl Report {
 
     pub(super) fn write_published(&self, size: usize, out: &mut String) {
         let backends: Vec<&str> = self.systems(Kind::Backend).collect();
-        let is_measured = |row: &Row| {
-            backends.iter().any(|backend| self.without_durability(row, size, backend).is_some())
-        };
-        if !SIZES.contains(&size) || !published_rows().any(|(row, _)| is_measured(row)) {
-            return;
-        }
+        let Some(table) = published(std::slice::from_ref(self), &backends, size) else { return };
         let what = match self.mode {
             Mode::Honest => "at level none",
             Mode::Compat => "at level none, in the published procedure",
         };
         title(out, &format!("N = {}, {what}, beside published figures {FROM}", grouped(size)));
-        let mut header = vec!["".to_owned(), "row".to_owned()];
-        header.extend(backends.iter().map(|backend| self.shown_name(backend)));
-        header.push("| real work".to_owned());
-        header.extend(PLUGINS.map(|plugin| format!("| {plugin}")));
-        let mut table = table(&header);
-        for (row, published) in published_rows().filter(|(row, _)| is_measured(row)) {
-            let mut cells = vec![number(published.number.to_string()), Cell::new(row.id)];
-            cells.extend(backends.iter().map(|backend| {
-                let record = self.without_durability(row, size, backend);
-                number(record.and_then(Record::figure).map_or("-".to_owned(), in_time))
-            }));
-            let real = published.real_work(size).expect("it is a published size");
-            cells.push(number(match real.start() == real.end() {
-                true => milliseconds(*real.start()),
-                false => format!("{} - {}", milliseconds(*real.start()), milliseconds(*real.end())),
-            }));
-            cells.extend((0..PLUGINS.len()).map(|plugin| {
-                number(published.plugin(plugin, size).map_or_else(String::new, milliseconds))
-            }));
-            table.add_row(cells);
-        }
-        line(out, &table.to_string());
+        line(out, &drawn(&table));
     }
 
     /// What was measured of a row at level `none`, or at the only level of a read.

@@ -2,7 +2,8 @@
 
 use comfy_table::Cell;
 
-use super::{grouped, line, table, three_digits, title};
+use super::{line, table, title};
+use crate::amount::grouped;
 use crate::record::Record;
 use crate::report::Report;
 use crate::system::Kind;
@@ -43,24 +44,5 @@ impl Report {
             }
         }
         tests
-    }
-}
-
-/// A rate with three digits.
-pub(super) fn in_rate(rate: f64) -> String {
-    match rate {
-        rate if rate < 1e3 => format!("{} /s", three_digits(rate)),
-        rate if rate < 1e6 => format!("{} k/s", three_digits(rate / 1e3)),
-        rate => format!("{} M/s", three_digits(rate / 1e6)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_have_three_digits_and_a_fitting_unit() {
-        assert_eq!([7.25, 16_040.0, 1.5e6].map(in_rate), ["7.25 /s", "16.0 k/s", "1.50 M/s"]);
     }
 }

@@ -3,7 +3,8 @@
 
 use comfy_table::Cell;
 
-use super::{grouped, in_bytes, in_time, line, number, table, title};
+use super::{line, number, table, title};
+use crate::amount::{grouped, in_bytes, in_time, in_unit};
 use crate::datastore::{ROWS, Row};
 use crate::record::Record;
 use crate::report::Report;
@@ -86,7 +87,9 @@ impl Report {
         );
         let mut table = table(&["system", "row", "median", "p99", "slowest", ""]);
         for record in records {
-            let time = |value: Option<f64>| number(value.map_or("-".to_owned(), in_time));
+            let time = |value: Option<f64>| {
+                number(value.map_or("-".to_owned(), |value| in_unit(value, record.unit)))
+            };
             let note = match record.status.is_void() {
                 true => record.status.text(),
                 false => record.notes.join("; "),
@@ -117,15 +120,6 @@ impl Report {
     ) -> Option<&Record> {
         let record = self.measured(&(test_name(row, level), size, system.to_owned()))?;
         (record.durability == level).then_some(record)
-    }
-
-    /// A system's name with what sets it apart.
-    pub(super) fn shown_name(&self, system: &str) -> String {
-        match self.label(system) {
-            _ if system == self.context.baseline => format!("{system} (baseline)"),
-            Some(label) => format!("{system} ({label})"),
-            None => system.to_owned(),
-        }
     }
 }
 

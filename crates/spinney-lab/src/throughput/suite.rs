@@ -68,6 +68,14 @@ impl suite::Suite for Suite<'_> {
         left_out
     }
 
+    fn disk_bytes(&self, size: usize) -> u64 {
+        /// Of the store as text: pages, a journal, and what waits to be given back.
+        const TIMES: u64 = 6;
+        let pushes = self.rows.iter().filter(|row| suite::Row::writes(*row));
+        let pushes = pushes.map(|row| row.iterations(size)).max().unwrap_or(1);
+        (pushes * (9 * size + 2)) as u64 * TIMES
+    }
+
     fn enter(&mut self, size: usize) -> Result<()> {
         self.item = Rc::new(Item::new(size, self.options.fill));
         Ok(())
