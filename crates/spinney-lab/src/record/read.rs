@@ -75,7 +75,7 @@ impl Record {
             ops: fields.word("ops", |ops| usize::try_from(ops.as_u64()?).ok())?,
             ops_of_sample: json["ops_of_sample"].as_u64().map_or(1, |ops| ops as usize),
             durability: fields.name("durability", Durability::of_name)?,
-            syncs: fields.number("fsyncs_per_commit"),
+            syncs: json["fsyncs_per_commit"].as_f64(),
             written_bytes: fields.number("bytes_written_per_commit"),
             disk_bytes: json["bytes_on_disk"].as_u64(),
             peak_rss_bytes: json["peak_rss_bytes"].as_u64(),
