@@ -233,7 +233,7 @@ pub(crate) fn changed(effect: Effect, id: &str) -> Result<()> {
 }
 
 /// How long a series of operations may take.
-const SERIES_MAX: Duration = Duration::from_secs(10);
+const SERIES_MAX: Duration = Duration::from_secs(30);
 /// After this it is known how long it will take.
 const KNOWN_AFTER: Duration = Duration::from_millis(500);
 

@@ -189,6 +189,11 @@ impl<'s> Nested<'s> {
     ) -> Result<()> {
         loop {
             match node.children()? {
+                // Without members it is a leaf.
+                Some(_) if node.count()? == 0 => {
+                    node.visit(builder)?;
+                    calls.get += 1;
+                }
                 Some(children) => {
                     builder.open(container(&node)?)?;
                     self.levels.push(children);
