@@ -14,9 +14,8 @@ test: ## install what the tests need, then run all of them
 check: ## formatting, clippy, rustdoc and shell scripts, all without warnings
 	@scripts/check
 
-bench: ## measure spinney beside a JSON file and SQLite; options in ARGS="..."
-	@scripts/prepare
-	@cargo run --release -- bench $(ARGS)
+bench: ## measure spinney beside every peer that can be installed; one run with options in ARGS="..."
+	@scripts/bench $(ARGS)
 
 docs: ## the API documentation, in target/doc
 	@scripts/prepare

@@ -17,6 +17,11 @@ pub trait EngineFactory {
     /// The name in options, tables and records.
     fn name(&self) -> &'static str;
 
+    /// What sets it apart in tables: `pipe` for what is asked over one.
+    fn label(&self) -> Option<&'static str> {
+        None
+    }
+
     /// How it is used, in a sentence: tables, transactions, threads, processes.
     fn design(&self) -> &'static str;
 
@@ -48,6 +53,11 @@ pub trait Engine: Send + Sync {
 
     /// Reads of one consistent state, that of the last commit or a later one.
     fn read(&self, work: &mut dyn FnMut(&dyn Reader) -> Result<()>) -> Result<()>;
+
+    /// The processes besides this one that sync what it commits.
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
 
     /// Finishes what the engine does in the background, where it offers to; never measured.
     fn settle(&self) -> Result<()> {

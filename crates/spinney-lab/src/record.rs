@@ -89,7 +89,7 @@ pub struct Record {
     /// The level of the store.
     pub durability: Durability,
     /// Syncs of one commit, when counted.
-    pub syncs: Option<u64>,
+    pub syncs: Option<f64>,
     /// Median bytes passed to write calls by one commit.
     pub written_bytes: Option<f64>,
     /// Allocated blocks after the last run.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::machine;
 use crate::options::{Mode, Options, Rules};
-use crate::record::{Context, Record};
+use crate::record::{Context, Record, Status};
 use crate::statistics::Ratio;
 use crate::system::{Durability, Kind};
 
@@ -97,8 +97,24 @@ impl Report {
         self.records.iter().find(|record| is_named(record, key))
     }
 
-    pub(crate) fn measured_mut(&mut self, key: &Key) -> Option<&mut Record> {
-        self.records.iter_mut().find(|record| is_named(record, key))
+    /// Notes the syncs of one commit. What is called durable and makes fewer than one is void, and stands
+    /// in no ratio.
+    pub(crate) fn count_syncs(&mut self, test: &str, size: usize, system: &str, syncs: f64) {
+        let is_baseline = system == self.context.baseline;
+        let mut row: Vec<&mut Record> = self
+            .records
+            .iter_mut()
+            .filter(|record| record.test == test && record.size == size)
+            .collect();
+        let Some(counted) = row.iter_mut().find(|record| record.system == system) else { return };
+        counted.syncs = Some(syncs);
+        if counted.durability == Durability::Durable && syncs < 1.0 {
+            counted.status = Status::VoidDurability;
+            counted.ratio = None;
+            if is_baseline {
+                row.iter_mut().for_each(|record| record.ratio = None);
+            }
+        }
     }
 
     /// The record of `test` at `size` on `system`, when it has a number.

@@ -202,6 +202,7 @@ impl<'a, S: Suite> Runner<'a, S> {
     }
 
     fn open(&mut self, folder: &Path, level: Durability) -> Result<Vec<Station<'a, S::Row>>> {
+        std::fs::create_dir_all(folder).map_err(|error| io(error, folder))?;
         let mut stations = Vec::new();
         for &factory in self.scene.factories {
             if factory.lacks(level).is_some() {
@@ -342,12 +343,14 @@ impl<'a, S: Suite> Runner<'a, S> {
                 }
             }
         }
-        for ((test, system), count) in tracer.finish()? {
-            if let Some(record) = self.report.measured_mut(&(test, size, system)) {
-                record.syncs = Some(count);
-                if level == Durability::Durable && count == 0 {
-                    record.status = Status::VoidDurability;
-                }
+        let counts = tracer.finish()?;
+        for row in self.rows.iter().filter(|row| row.commits()) {
+            let test = row::test_name(row, level);
+            let commits = row.commits_of_try(size) as f64;
+            for station in stations.iter() {
+                let name = station.factory.name();
+                let Some(count) = counts.get(&(test.clone(), name.to_owned())) else { continue };
+                self.report.count_syncs(&test, size, name, *count as f64 / commits);
             }
         }
         Ok(())

@@ -34,6 +34,12 @@ pub trait Row: Clone {
     /// Whether the level of durability is part of what it measures.
     fn commits(&self) -> bool;
 
+    /// Commits inside one try, where it has any.
+    fn commits_of_try(&self, size: usize) -> usize {
+        let _ = size;
+        1
+    }
+
     /// Operations inside one try, at N = `size`.
     fn ops(&self, size: usize) -> usize;
 

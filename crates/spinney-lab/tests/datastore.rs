@@ -41,6 +41,7 @@ fn is_expected(number: &str, system: &str, reason: &str) -> bool {
     match (number, system) {
         (_, "memory") if reason == "it lives in memory" => true,
         (_, system) if is_peer(system) && reason.starts_with("not installed") => true,
+        (_, "gtm") => reason.contains("no part in this suite") || reason.contains("run down"),
         (_, "redb") if reason.starts_with("its commits are synced") => true,
         ("5" | "9" | "10" | "14", system) if is_peer(system) => {
             reason == "it keeps no state of connections"
@@ -83,7 +84,7 @@ fn every_row_runs_judged_and_told_with_equal_hashes() {
     }
     assert!(hashes.values().all(|hashes| hashes.len() == 1), "{hashes:?}");
     for row in ROWS.iter().filter(|row| row.number == Some("15")) {
-        for peer in systems::peers() {
+        for peer in systems::peers().into_iter().filter(|peer| peer.name() != "gtm") {
             if let Some(reason) = peer.lacks(Durability::Durable) {
                 println!("skipped: {}: {reason}", peer.name());
                 continue;

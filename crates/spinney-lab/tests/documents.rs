@@ -120,3 +120,47 @@ fn a_row_that_does_not_exist_is_refused_with_the_choice() {
     let error = run(&options, systems).expect_err("no such row").to_string();
     assert!(error.contains("`person put` is no row") && error.contains("person set"), "{error}");
 }
+
+#[test]
+fn globals_give_back_what_native_m_has_set() {
+    let peers = systems::peers();
+    let gtm = peers.iter().find(|peer| peer.name() == "gtm").expect("it is known");
+    if let Some(reason) = gtm.lacks(Durability::Durable) {
+        println!("skipped: gtm: {reason}");
+        return;
+    }
+    let report = measure(Options::documents(), |options| {
+        options.sizes = vec![12];
+        options.backends = vec!["memory".to_owned()];
+        options.peers = vec!["gtm".to_owned()];
+        options.count_syncs = true;
+    });
+    let (mut measured, mut skipped) = (BTreeSet::new(), BTreeSet::new());
+    for record in report.records.iter().filter(|record| record.system == "gtm") {
+        match &record.status {
+            Status::Ok | Status::Noisy => {
+                measured.insert(&*record.test);
+                let is_counted = record.syncs.is_some() && !record.test.contains('[');
+                assert!(!is_counted || record.syncs >= Some(1.0), "{record:?}");
+            }
+            Status::Skipped(reason) => {
+                let is_expected = reason.contains("run down") || reason.contains("were published");
+                assert!(is_expected, "{record:?}");
+                skipped.insert(&*record.test);
+            }
+            other => panic!("{other:?}: {record:?}"),
+        }
+    }
+    for test in
+        ["set", "set [none]", "get (nested next)", "get_q (leaf cursor)", "leaf set", "get whole"]
+    {
+        for document in ["hello", "person"] {
+            assert!(
+                measured.contains(&*format!("{document} {test}")),
+                "{document} {test}: {measured:?}"
+            );
+        }
+    }
+    assert!(measured.contains("kv set [none]") && skipped.contains("person scan of leaves"));
+    assert_eq!(report.exit_code(), 0);
+}

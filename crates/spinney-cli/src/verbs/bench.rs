@@ -76,8 +76,8 @@ pub struct Bench {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     backends: Option<Vec<String>>,
 
-    /// What to measure beside them: file, sqlite, lmdb-raw, redb, fjall-raw, redis-direct; `none` for
-    /// no peer
+    /// What to measure beside them: file, sqlite, lmdb-raw, redb, fjall-raw, rocksdb, kyoto, tkrzw,
+    /// redis-direct, gtm; `all` for every peer of this build, `none` for no peer
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     peers: Option<Vec<String>>,
 
@@ -187,7 +187,7 @@ impl Bench {
         Options {
             sizes: self.sizes.unwrap_or(usual.sizes),
             backends: self.backends.map_or(usual.backends, without_none),
-            peers: self.peers.map_or(usual.peers, without_none),
+            peers: self.peers.map_or(usual.peers, with_all),
             // Whoever asks for a number of tries gets it.
             budget: if self.tries.is_some() { None } else { usual.budget },
             tries: self.tries,
@@ -252,6 +252,16 @@ fn stop_at_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
             .map_err(|error| Error::io("cannot watch for Ctrl-C").with_source(error))?;
     }
     Ok(told)
+}
+
+/// The names of the peers that are meant.
+fn with_all(names: Vec<String>) -> Vec<String> {
+    match names.as_slice() {
+        [all] if all == "all" => {
+            systems::peers().iter().map(|peer| peer.name().to_owned()).collect()
+        }
+        _ => without_none(names),
+    }
 }
 
 fn without_none(names: Vec<String>) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use spinney_core::Result;
 
 use super::operate::{self, Standing};
-use super::rows::{Access, Place};
+use super::rows::{Access, Place, ROUNDS, SERIES_LEN};
 use super::{Documents, Operation, Row, document::State};
 use crate::options::Rules;
 use crate::record::Record;
@@ -161,6 +161,14 @@ impl suite::Row for Row {
 
     fn commits(&self) -> bool {
         self.operation.commits()
+    }
+
+    fn commits_of_try(&self, _size: usize) -> usize {
+        match self.operation {
+            Operation::InsertSeries => SERIES_LEN,
+            Operation::TellSubscribers => 2 * ROUNDS,
+            _ => 1,
+        }
     }
 
     fn ops(&self, size: usize) -> usize {

@@ -145,7 +145,15 @@ impl suite::Bench for Bench {
         if row.operation.batch().is_some() {
             self.standing = Standing::Unknown;
         }
+        let whole = self.collection.perform(row.operation, &self.sets[row.source])?;
         let outcome = match row.operation {
+            operation if whole.is_some() => {
+                let count = whole.unwrap_or_default();
+                if operation.batch().is_none() {
+                    return Ok(Outcome::Many(count));
+                }
+                Outcome::Effect(Effect::from(count == self.sets[row.source].len()))
+            }
             Operation::Set(by, batch) => self
                 .commit(row, batch, |collection, set, numbers| collection.set(by, set, numbers))?,
             Operation::SetLeaf(batch) => self.commit(row, batch, |collection, set, numbers| {
@@ -211,6 +219,10 @@ impl suite::Bench for Bench {
 
     fn settle(&mut self) -> Result<()> {
         self.collection.settle()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.collection.processes()
     }
 
     fn memory_bytes(&self) -> Option<u64> {

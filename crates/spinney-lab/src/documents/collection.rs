@@ -48,6 +48,13 @@ pub trait Collection {
         None
     }
 
+    /// Does a whole row at once, and how many documents that were: for a store with a language of its own,
+    /// which documents do not leave. `None` where a row is the calls below.
+    fn perform(&mut self, operation: Operation, set: &Set) -> Result<Option<usize>> {
+        let _ = (operation, set);
+        Ok(None)
+    }
+
     /// Stores these documents in one commit; they were not there.
     fn set(&mut self, by: By, set: &Set, numbers: RangeInclusive<usize>) -> Result<()>;
 
@@ -75,6 +82,11 @@ pub trait Collection {
     /// Finishes all background work; never measured.
     fn settle(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// The processes besides this one that sync what it commits.
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
     }
 
     /// The bytes of a store that keeps nothing in its folder.

@@ -102,6 +102,10 @@ impl suite::Row for Row {
         self.writes()
     }
 
+    fn commits_of_try(&self, size: usize) -> usize {
+        self.operation.batch().map_or(1, |batch| size.div_ceil(batch.len(size)))
+    }
+
     /// One a document.
     fn ops(&self, size: usize) -> usize {
         size

@@ -1,6 +1,7 @@
 //! Spinney on its backends, and the peers, a file each.
 
 pub mod file;
+pub mod gtm;
 pub mod ordered;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -28,6 +29,7 @@ fn known(url: Option<&str>) -> Vec<Box<dyn Factory>> {
     let ordered = |engine| Box::new(ordered::Ordered::new(engine)) as Box<dyn Factory>;
     known.extend(engines::all().into_iter().map(ordered));
     known.push(Box::new(redis::Redis));
+    known.push(Box::new(gtm::Gtm));
     #[cfg(feature = "postgres")]
     known.push(Box::new(postgres::Postgres));
     known

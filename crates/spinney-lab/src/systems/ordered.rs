@@ -59,6 +59,10 @@ impl Factory for Ordered {
         self.engine.name()
     }
 
+    fn label(&self) -> Option<&str> {
+        self.engine.label()
+    }
+
     fn kind(&self) -> Kind {
         Kind::Peer
     }

@@ -17,6 +17,8 @@ pub enum Fault {
     ForgetsItem,
     /// It acknowledges changes that it does not make.
     ChangesNothing,
+    /// It calls commits durable that it does not sync.
+    NeverSyncs,
 }
 
 /// Makes references.
@@ -44,7 +46,8 @@ impl Factory for Reference {
     }
 
     fn lacks(&self, durability: Durability) -> Option<String> {
-        (durability != Durability::None).then(|| "not persistent".to_owned())
+        (durability != Durability::None && self.0 != Fault::NeverSyncs)
+            .then(|| "not persistent".to_owned())
     }
 
     fn open(&self, _folder: &Path, _durability: Durability) -> Result<Box<dyn System>> {

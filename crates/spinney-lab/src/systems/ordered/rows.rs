@@ -232,6 +232,10 @@ impl System for Store {
     fn settle(&mut self) -> Result<Option<u64>> {
         self.engine.settle().map(|()| None)
     }
+
+    fn processes(&self) -> Vec<u32> {
+        self.engine.processes()
+    }
 }
 
 impl Store {
