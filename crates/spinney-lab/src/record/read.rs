@@ -75,7 +75,7 @@ impl Record {
             ops: fields.word("ops", |ops| usize::try_from(ops.as_u64()?).ok())?,
             ops_of_sample: json["ops_of_sample"].as_u64().map_or(1, |ops| ops as usize),
             durability: fields.name("durability", Durability::of_name)?,
-            syncs: json["fsyncs_per_commit"].as_u64(),
+            syncs: json["fsyncs_per_commit"].as_f64(),
             written_bytes: fields.number("bytes_written_per_commit"),
             disk_bytes: json["bytes_on_disk"].as_u64(),
             peak_rss_bytes: json["peak_rss_bytes"].as_u64(),
@@ -158,7 +158,7 @@ pub(crate) fn sample() -> (Record, Context) {
         limit: vec![3.0],
         cpu: vec![2.0],
         ratio: Some(Ratio { value: 2.0, low: 1.5, high: 2.5 }),
-        syncs: Some(1),
+        syncs: Some(1.0),
         notes: vec!["a".to_owned(), "b".to_owned()],
         ..crate::row::new_record(&*factories[0], Durability::Process)
     };
