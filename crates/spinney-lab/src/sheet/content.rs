@@ -83,16 +83,16 @@ fn without_fraction(time: &str) -> String {
 
 fn losses(report: &Report) -> Section {
     let losses = report.losses();
-    let mut table = Table::new(["row", "backend", "peer", "N", "slower by", "95 %"], 3);
+    let mut table = Table::new(["row", "backend", "peer", "slower by", "95 %", "N"], 3);
     for loss in &losses {
         let (low, high) = (factor(loss.ratio.low), factor(loss.ratio.high));
         table.rows.push(vec![
             (*loss.test).into(),
             (*loss.backend).into(),
             (*loss.peer).into(),
-            grouped(loss.size).into(),
             parts::worse(factor(loss.ratio.value)),
             format!("{low} - {high}").into(),
+            grouped(loss.size).into(),
         ]);
     }
     let text = match losses.len() {

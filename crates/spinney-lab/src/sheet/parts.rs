@@ -114,7 +114,7 @@ pub(super) fn spread(records: &[&Record]) -> Table {
             amount(max(&record.samples)),
             amount(record.first),
             shown(quantile(&record.cpu, 0.5), "us"),
-            record.syncs.map_or("-".into(), |syncs| syncs.to_string().into()),
+            record.syncs.map_or("-".into(), |syncs| hundredths(syncs).into()),
             shown(record.written_bytes, "B"),
             bytes(record.disk_bytes),
             bytes(record.peak_rss_bytes),
@@ -252,4 +252,9 @@ pub(super) fn growth_table(growths: &[Growth], systems: &[&str]) -> Table {
         table.rows.push(cells);
     }
     table
+}
+
+/// A count that is a whole number but where commits share.
+fn hundredths(count: f64) -> String {
+    ((count * 100.0).round() / 100.0).to_string()
 }
