@@ -3,6 +3,7 @@
 #include <kcpolydb.h>
 
 #include <memory>
+#include <vector>
 
 #include "store.h"
 
@@ -25,18 +26,15 @@ class Kyoto : public Store {
             db.error().code() != kyotocabinet::BasicDB::Error::NOREC)
             check(false);
     }
+    // A cursor that removes syncs for each record of a hard transaction.
     void clear(char table) override {
-        std::unique_ptr<kyotocabinet::TreeDB::Cursor> at(db.cursor());
-        bool found = at->jump(&table, 1);
-        while (found) {
-            size_t len;
-            char* key = at->get_key(&len, false);
-            if (!key) break;
-            bool is_of_table = len > 0 && key[0] == table;
-            delete[] key;
-            // Removing moves on to the next record.
-            found = is_of_table && at->remove();
-        }
+        std::vector<std::string> keys;
+        scan(std::string(1, table), [&](std::string_view key, std::string_view) {
+            if (key[0] != table) return false;
+            keys.emplace_back(key);
+            return true;
+        });
+        for (const std::string& key : keys) remove(key);
     }
     void commit() override {
         if (level != Level::None) check(db.end_transaction(true));
