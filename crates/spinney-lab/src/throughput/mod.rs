@@ -1,6 +1,6 @@
 //! The suite `throughput`: one array that grows by an item at a time, its length read after each.
 //!
-//! Read in this order: [`item`] (what is pushed), [`array`] (what a system must do), [`rows`], then how a row
+//! Read in this order: [`item`] (what is pushed), [`mod@array`] (what a system must do), [`rows`], then how a row
 //! is done and what runs when.
 
 pub mod array;
