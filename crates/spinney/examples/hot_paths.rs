@@ -1,5 +1,5 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
-//! process|durable|asked|remove|sets|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! process|durable|pushes|asked|remove|sets|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 //!
 //! `judged|unjudged|locked` change a leaf under a schema, without one and with a lock elsewhere, `references|values` add 40 000 members under a
 //! schema that has them refer to others and under one that does not; collect them with callgrind's
@@ -234,6 +234,13 @@ fn main() -> spinney::Result<()> {
                 measured(|| store.write_with(level, |tx| tx.set(path, &value)))?;
             }
         }
+        "pushes" => {
+            store.write(|tx| tx.set("/array", &Value::list()))?;
+            let item = formats::parse(r#"["string"]"#)?;
+            for _ in 0..times * 1_000 {
+                measured(|| store.write(|tx| tx.set("/array/-", &item)))?;
+            }
+        }
         "asked" => {
             let all = store.datastores()?;
             let subscribe = |number: u32| {
@@ -313,10 +320,12 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, asked, remove, sets, batch, appends, judged, unjudged, references, values"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, pushes, asked, remove, sets, batch, appends, judged, unjudged, references, values"
         ),
     }
     let per = start.elapsed() / times;
-    println!("{what}: {per:?} each (leaf: of 10 000, staged, process, durable, asked: of 1 000)");
+    println!(
+        "{what}: {per:?} each (leaf: of 10 000, staged, process, durable, pushes, asked: of 1 000)"
+    );
     Ok(())
 }

@@ -94,10 +94,12 @@ fn delta(
         return Ok(delta);
     }
     let (stored_starts, starts) = page_starts(list, pending.snapshot())?;
-    let before = stored_elements(list, &stored_starts)?;
+    // An element that was moved may come from where nothing was touched.
+    let untouched = |page: &OpenPage| if list.moved.is_empty() { page.untouched } else { 0 };
+    let before = stored_elements(list, &stored_starts, untouched)?;
     let mut after: Vec<After<'_>> = Vec::new();
     for (page, start) in list.pages.values().zip(starts) {
-        for (index, element) in page.elements.iter().enumerate() {
+        for (index, element) in page.elements.iter().enumerate().skip(untouched(page)) {
             after.push((element.id, start + index as u64, &element.value));
         }
     }
@@ -150,12 +152,16 @@ fn page_starts(list: &mut ListWork, snapshot: &dyn Snapshot) -> Result<(Vec<u64>
     Ok((stored, now))
 }
 
-/// The elements of the opened pages as they are stored.
-fn stored_elements<'a>(list: &'a ListWork, starts: &[u64]) -> Result<Vec<Before<'a>>> {
+/// The elements of the opened pages as they are stored, but for those of each that are `untouched`.
+fn stored_elements<'a>(
+    list: &'a ListWork,
+    starts: &[u64],
+    untouched: impl Fn(&OpenPage) -> usize,
+) -> Result<Vec<Before<'a>>> {
     let mut before = Vec::new();
-    for (&source, start) in list.stored.values().zip(starts) {
+    for ((rank, &source), start) in list.stored.iter().zip(starts) {
         let page = Page::parse(Container::List, &list.sources[source]).ok_or_else(damaged)?;
-        for index in 0..page.count() {
+        for index in list.pages.get(rank).map_or(0, &untouched)..page.count() {
             let (id, value) = page.element(index).ok_or_else(damaged)?;
             before.push((id, start + index as u64, value));
         }
@@ -223,8 +229,8 @@ fn encode_paged(
     values: &Values,
 ) -> Result<Option<Vec<u8>>> {
     let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
-    join_small(pending, list, values, fits)?;
-    split_large(pending, list, values, fits)?;
+    let large = join_small(pending, list, values, fits)?;
+    split_large(pending, list, values, fits, large)?;
     let page_key = |rank: Rank| {
         let mut key = prefix(tree, RecordKind::Page, id).to_vec();
         crate::rank::write(rank, &mut key);
@@ -286,17 +292,21 @@ fn changed_pages(list: &ListWork) -> Vec<Rank> {
     list.pages.iter().filter(|(_, page)| page.changed).map(|(&rank, _)| rank).collect()
 }
 
-/// Joins changed pages that have become small with the page behind them.
+/// Joins changed pages that have become small with the page behind them; those that have become too large.
 fn join_small(
     pending: &Pending<'_>,
     list: &mut ListWork,
     values: &Values,
     fits: usize,
-) -> Result<()> {
+) -> Result<Vec<Rank>> {
     let view = pending.view();
+    let mut large = Vec::new();
     for rank in changed_pages(list) {
         let Some(page) = list.pages.get(&rank) else { continue };
         let len = body_len_max(list, values, page);
+        if len > fits {
+            large.push(rank);
+        }
         if len >= fits / 4 {
             continue;
         }
@@ -309,22 +319,21 @@ fn join_small(
         list.counts.remove(view.snapshot, next)?;
         let page = list.pages.get_mut(&rank).expect("it is open");
         page.elements.extend(behind.elements);
-        page.changed = true;
         let count = page.elements.len() as u64;
         list.counts.set(view.snapshot, rank, count)?;
     }
-    Ok(())
+    Ok(large)
 }
 
-/// Splits changed pages until each fits its record.
+/// Splits pages that are too large until each fits its record.
 fn split_large(
     pending: &Pending<'_>,
     list: &mut ListWork,
     values: &Values,
     fits: usize,
+    mut pending_ranks: Vec<Rank>,
 ) -> Result<()> {
     let view = pending.view();
-    let mut pending_ranks = changed_pages(list);
     while let Some(rank) = pending_ranks.pop() {
         let Some(page) = list.pages.get(&rank) else { continue };
         let len = body_len_max(list, values, page);
@@ -356,9 +365,9 @@ fn split_large(
             continue;
         }
         let page = list.pages.get_mut(&rank).expect("it is open");
-        let right = page.elements.split_off(at);
-        let (left_len, right_len) = (page.elements.len() as u64, right.len() as u64);
-        list.pages.insert(right_rank, OpenPage { elements: right, changed: true });
+        let right = page.split_off(at);
+        let (left_len, right_len) = (page.elements.len() as u64, right.elements.len() as u64);
+        list.pages.insert(right_rank, right);
         list.counts.set(view.snapshot, rank, left_len)?;
         list.counts.insert(view.snapshot, right_rank, right_len)?;
         pending_ranks.push(right_rank);

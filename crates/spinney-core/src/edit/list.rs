@@ -47,6 +47,27 @@ pub struct OpenPage {
     pub elements: Vec<Element>,
     /// Whether they differ from what is stored under this rank.
     pub changed: bool,
+    /// So many of the first are what is stored under this rank.
+    pub untouched: usize,
+}
+
+impl OpenPage {
+    /// Elements of which none is stored under their rank.
+    pub fn new(elements: Vec<Element>) -> OpenPage {
+        OpenPage { elements, changed: true, untouched: 0 }
+    }
+
+    /// Notes a change at an index.
+    fn touch(&mut self, index: usize) {
+        self.changed = true;
+        self.untouched = self.untouched.min(index);
+    }
+
+    /// Takes out the elements from an index on.
+    pub fn split_off(&mut self, index: usize) -> OpenPage {
+        self.touch(index);
+        OpenPage::new(self.elements.split_off(index))
+    }
 }
 
 /// An element of an opened list.
@@ -126,7 +147,8 @@ impl ListWork {
         self.sources.push(body);
         self.stored.insert(rank, source);
         let elements = self.stored_elements(source)?;
-        self.pages.insert(rank, OpenPage { elements, changed: false });
+        let untouched = elements.len();
+        self.pages.insert(rank, OpenPage { elements, changed: false, untouched });
         Ok(())
     }
 
@@ -180,8 +202,8 @@ impl ListWork {
 
     /// Notes that an element was edited.
     pub fn mark(&mut self, view: &View<'_>, position: u64) -> Result<()> {
-        if let Some((rank, _)) = self.locate(view, position)? {
-            self.open_page(view, rank)?.changed = true;
+        if let Some((rank, index)) = self.locate(view, position)? {
+            self.open_page(view, rank)?.touch(index);
         }
         Ok(())
     }
@@ -214,13 +236,12 @@ impl ListWork {
     /// Inserts an element before a position, or at the end.
     pub fn insert(&mut self, view: &View<'_>, position: u64, element: Element) -> Result<()> {
         let Some((rank, index)) = self.locate(view, position)? else {
-            let page = OpenPage { elements: vec![element], changed: true };
-            self.pages.insert(rank::FIRST, page);
+            self.pages.insert(rank::FIRST, OpenPage::new(vec![element]));
             return self.counts.insert(view.snapshot, rank::FIRST, 1);
         };
         let page = self.pages.get_mut(&rank).expect("it was located");
         page.elements.insert(index, element);
-        page.changed = true;
+        page.touch(index);
         let len = page.elements.len();
         self.counts.set(view.snapshot, rank, len as u64)?;
         if len > PAGE_ELEMENTS_MAX {
@@ -240,9 +261,9 @@ impl ListWork {
             None => page.elements.len() - 1,
             Some(_) => page.elements.len() / 2,
         };
-        let right = page.elements.split_off(at);
-        let (left_len, right_len) = (page.elements.len() as u64, right.len() as u64);
-        self.pages.insert(right_rank, OpenPage { elements: right, changed: true });
+        let right = page.split_off(at);
+        let (left_len, right_len) = (page.elements.len() as u64, right.elements.len() as u64);
+        self.pages.insert(right_rank, right);
         self.counts.set(view.snapshot, rank, left_len)?;
         self.counts.insert(view.snapshot, right_rank, right_len)
     }
@@ -287,7 +308,7 @@ impl ListWork {
         for &rank in old {
             self.open_page(view, rank)?;
             let mut page = self.pages.remove(&rank).expect("just opened");
-            page.changed = true;
+            page.touch(0);
             self.counts.remove(view.snapshot, rank)?;
             pages.push(page);
         }
@@ -306,7 +327,7 @@ impl ListWork {
         let Some((rank, index)) = self.locate(view, position)? else { return Ok(None) };
         let page = self.open_page(view, rank)?;
         let element = page.elements.remove(index);
-        page.changed = true;
+        page.touch(index);
         let len = page.elements.len() as u64;
         if len > 0 {
             self.counts.set(view.snapshot, rank, len)?;
