@@ -41,13 +41,13 @@ pub mod server;
 mod sheet;
 pub mod splice;
 pub mod statistics;
+mod stores_folder;
 mod suite;
 mod syncs;
 pub mod system;
 pub mod systems;
 mod table;
 pub mod throughput;
-mod workplace;
 
 pub use options::{Mode, Options, Rules};
 pub use report::Report;

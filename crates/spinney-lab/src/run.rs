@@ -14,10 +14,10 @@ use crate::record::{Context, Record, Status};
 use crate::recorder::{self, Recorder};
 use crate::report::{Key, Report, Setting};
 use crate::row::{self, Station};
+use crate::stores_folder::StoresFolder;
 use crate::suite::{Name, Row, Scene, Suite};
 use crate::syncs;
 use crate::system::{Durability, Factory, Kind};
-use crate::workplace::Workplace;
 use crate::{SERDE_JSON_VERSION, machine};
 use crate::{datastore, documents, throughput};
 
@@ -39,11 +39,11 @@ pub fn run(options: &Options, systems: Vec<Box<dyn Factory>>) -> Result<Report> 
 fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) -> Result<Report> {
     let rows = suite.rows();
     let parent = options.dir.clone().unwrap_or_else(|| PathBuf::from("target/spinney-lab"));
-    let workplace = Workplace::new(&parent, disk_bytes(&suite, factories))?;
+    let stores_folder = StoresFolder::new(&parent, disk_bytes(&suite, factories))?;
     let mut context = Context {
         suite: suite.name().to_owned(),
         versions: versions(factories),
-        machine: machine::describe(workplace.path()),
+        machine: machine::describe(stores_folder.path()),
         order_seed: options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53)),
         baseline: options.baseline.clone(),
     };
@@ -63,7 +63,7 @@ fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) ->
     let recorder = options.records.as_ref();
     let recorder = recorder.map(|path| Recorder::new(path, &report.json_lines())).transpose()?;
     let progress = progress(options, suite.sizes().len(), rows.len());
-    let scene = Scene { options, factories, folder: workplace.path(), progress: &progress };
+    let scene = Scene { options, factories, folder: stores_folder.path(), progress: &progress };
     let done = report.records.iter().chain(&report.extras).map(key).collect();
     let mut runner =
         Runner { report, recorder, done, refused: Vec::new(), scene: &scene, suite, rows };

@@ -14,22 +14,22 @@ use crate::suite::folder_in;
 const PREFIX: &str = "spinney-bench-";
 
 /// A run's folder. It is removed when this is dropped.
-pub struct Workplace {
+pub struct StoresFolder {
     folder: TempDir,
     /// Locked for as long as the run lasts: nobody removes folders meanwhile.
     _lock: Option<File>,
 }
 
-impl Workplace {
+impl StoresFolder {
     /// A new folder in `parent`, which has `needed` bytes left.
     ///
     /// # Errors
     /// `Io` when the folder cannot be written or has no room.
-    pub fn new(parent: &Path, needed: u64) -> Result<Workplace> {
+    pub fn new(parent: &Path, needed: u64) -> Result<StoresFolder> {
         fs::create_dir_all(parent).map_err(|error| io(error, parent))?;
         let lock = lock(parent);
         check_room(parent, needed)?;
-        Ok(Workplace { folder: folder_in(parent, PREFIX)?, _lock: lock })
+        Ok(StoresFolder { folder: folder_in(parent, PREFIX)?, _lock: lock })
     }
 
     /// Where it is.
@@ -92,9 +92,9 @@ mod tests {
             fs::create_dir(folder).expect("a folder");
             fs::write(folder.join("store"), "bytes").expect("a file");
         }
-        let first = Workplace::new(parent.path(), 0).expect("a folder");
+        let first = StoresFolder::new(parent.path(), 0).expect("a folder");
         assert!(!dead.exists() && other.exists());
-        let second = Workplace::new(parent.path(), 0).expect("a folder");
+        let second = StoresFolder::new(parent.path(), 0).expect("a folder");
         assert!(first.path().exists() && second.path().exists());
         let path = first.path().to_owned();
         drop((first, second));
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_folder_without_room_is_refused() {
         let parent = tempfile::tempdir().expect("a folder");
-        let error = Workplace::new(parent.path(), u64::MAX).err().expect("no disk is so large");
+        let error = StoresFolder::new(parent.path(), u64::MAX).err().expect("no disk is so large");
         assert!(error.to_string().contains("and this run may need"), "{error}");
         assert_eq!(fs::read_dir(parent.path()).expect("a folder").count(), 0);
     }
