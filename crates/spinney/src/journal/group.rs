@@ -2,14 +2,10 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
 
 use spinney_core::{Error, Result};
 
 use super::{Position, Segments};
-
-/// How long those are waited for at most who are expected to take part in a sync.
-const GATHER_MAX: Duration = Duration::from_micros(200);
 
 /// Shares the syncs of a journal's files among the threads of a process.
 #[derive(Default)]
@@ -24,9 +20,6 @@ struct State {
     is_syncing: bool,
     /// Who waits while another syncs, and until what is durable.
     waiting: Vec<(Position, Thread)>,
-    /// How many took part in the last sync or waited behind it, and how long it took.
-    company: usize,
-    took: Duration,
     syncs: u64,
     failure: Option<Error>,
 }
@@ -57,8 +50,7 @@ impl Group {
     }
 
     /// Returns when everything before `position` is durable. Who finds no sync running syncs all
-    /// that is `written` by then, for all who wait. Those who took part in the last one are expected
-    /// again: for half the time that it took, at most 200 us.
+    /// that is `written` by then, for all who wait.
     ///
     /// # Errors
     /// That of the failed sync, from then on for ever: the system may have dropped what it could not
@@ -90,15 +82,10 @@ impl Group {
             }
             state.is_syncing = true;
             let before = state.synced;
-            state = self.gather(state);
             drop(state);
-            let begin = Instant::now();
             let written = written();
             let synced = sync_between(segments, before, written);
             state = self.state();
-            state.took = begin.elapsed();
-            // Those who came meanwhile are there already, those who are done may come again.
-            state.company = state.waiting.len() + 1;
             state.is_syncing = false;
             state.syncs += 1;
             match synced {
@@ -107,18 +94,6 @@ impl Group {
             }
             state.wake();
         }
-    }
-
-    /// Lets those come who are expected.
-    fn gather<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        let (company, begin) = (state.company, Instant::now());
-        let patience = GATHER_MAX.min(state.took / 2);
-        while state.waiting.len() + 1 < company && begin.elapsed() < patience {
-            drop(state);
-            thread::yield_now();
-            state = self.state();
-        }
-        state
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

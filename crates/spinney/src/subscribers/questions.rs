@@ -131,17 +131,19 @@ impl Questions {
     /// answers count in the order in which they subscribed.
     fn ask_together(&mut self, group: Range<usize>, proposed: &Proposed<'_>) -> Result<()> {
         let parties = Arc::clone(&self.parties);
-        let mut put = Vec::with_capacity(group.len());
-        let mut put_all = || -> Result<()> {
-            for by in group.clone() {
-                let Party::Own(member) = &parties[by] else { continue };
-                let Some(question) = self.question(&member.terms, proposed)? else { continue };
-                let deadline = Instant::now() + member.terms.options.timeout;
-                put.push((by, member, deadline, member.mailbox.put(question, deadline)));
+        let mut questions = Vec::with_capacity(group.len());
+        for by in group.clone() {
+            let Party::Own(member) = &parties[by] else { continue };
+            if let Some(question) = self.question(&member.terms, proposed)? {
+                questions.push((by, member, question));
             }
-            Ok(())
-        };
-        let all_put = put_all();
+        }
+        // All are made before the first is put: making one and giving one back takes the same locks.
+        let put = questions.into_iter().map(|(by, member, question)| {
+            let deadline = Instant::now() + member.terms.options.timeout;
+            (by, member, deadline, member.mailbox.put(question, deadline))
+        });
+        let put: Vec<_> = put.collect();
         let mut said = Vec::with_capacity(put.len());
         for (by, member, deadline, put) in put {
             let mailbox = &member.mailbox;
@@ -149,7 +151,6 @@ impl Questions {
             self.asked.extend(reply.number.map(|n| Asked::Own(Arc::clone(mailbox), n)));
             said.push((by, reply.said));
         }
-        all_put?;
         said.into_iter().try_for_each(|(by, said)| self.judge(by, said))?;
         #[cfg(feature = "lmdb")]
         for by in group {
