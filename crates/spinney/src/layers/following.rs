@@ -80,7 +80,7 @@ impl Following {
         let (before_paths, after_paths) = (self.whole(&from)?, self.whole(&to)?);
         let state = StackState { view: before, layers: &before_paths };
         let diff = diff.of_stack(&state, &StackState { view: after, layers: &after_paths })?;
-        Ok(Moved { diff, before: from, after: to, before_paths, after_paths })
+        Ok(Moved { diff, before: shared(&from), after: shared(&to), before_paths, after_paths })
     }
 
     /// The paths of layers from the store's root.
@@ -117,22 +117,27 @@ impl Following {
 pub(crate) struct Moved {
     pub diff: Diff,
     /// The layers before and after, as users name them.
-    before: Vec<(String, Path)>,
-    after: Vec<(String, Path)>,
+    before: Vec<(Arc<str>, Arc<str>)>,
+    after: Vec<(Arc<str>, Arc<str>)>,
     /// The same from the store's root.
     before_paths: Vec<Path>,
     after_paths: Vec<Path>,
 }
 
+/// Names and paths of layers, for many readers.
+fn shared(layers: &[(String, Path)]) -> Vec<(Arc<str>, Arc<str>)> {
+    layers.iter().map(|(name, path)| (Arc::from(&**name), Arc::from(&**path))).collect()
+}
+
 impl Moved {
     /// The state of the store before as the tree that its layers are read as.
     pub fn before(&self, state: Snapshot) -> Snapshot {
-        Snapshot::of_layers(Layers::of(state, self.before.clone()))
+        Snapshot::of_layers(Layers::of(state, &self.before))
     }
 
     /// The same of the state after.
     pub fn after(&self, state: Snapshot) -> Snapshot {
-        Snapshot::of_layers(Layers::of(state, self.after.clone()))
+        Snapshot::of_layers(Layers::of(state, &self.after))
     }
 
     /// Whether there was a node at a path, or is one.

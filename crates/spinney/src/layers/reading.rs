@@ -61,13 +61,13 @@ impl Way {
 
 /// Where a layer is.
 struct Placed {
-    name: String,
+    name: Arc<str>,
     place: Place,
 }
 
 enum Place {
     /// At a path of one of the states.
-    Stored(usize, Path),
+    Stored(usize, Arc<str>),
     /// Made when it is read.
     Provided(Provided),
 }
@@ -94,7 +94,7 @@ impl Layers {
         let mut stores: Vec<&Layer> = Vec::new();
         let mut states = Vec::new();
         let provided = provided.iter().map(|source| Placed {
-            name: source.name.clone(),
+            name: Arc::from(&*source.name),
             place: Place::Provided(Provided::of(Arc::clone(source))),
         });
         let mut placed: Vec<Placed> = provided.collect();
@@ -115,16 +115,19 @@ impl Layers {
                     false => continue,
                 }
             }
-            let place = Place::Stored(state, layer.path.clone());
-            placed.push(Placed { name: layer.name.clone(), place });
+            let place = Place::Stored(state, Arc::from(&*layer.path));
+            placed.push(Placed { name: Arc::from(&*layer.name), place });
         }
         Ok(Layers { states, layers: placed, way: RefCell::default() })
     }
 
-    /// Layers of one state, each with its name and place, the highest first.
-    pub fn of(state: Snapshot, layers: Vec<(String, Path)>) -> Layers {
-        let place = |(name, path)| Placed { name, place: Place::Stored(0, path) };
-        let layers = layers.into_iter().map(place).collect();
+    /// Layers of one state, each with its name and path, the highest first.
+    pub fn of(state: Snapshot, layers: &[(Arc<str>, Arc<str>)]) -> Layers {
+        let place = |(name, path): &(Arc<str>, Arc<str>)| {
+            let place = Place::Stored(0, Arc::clone(path));
+            Placed { name: Arc::clone(name), place }
+        };
+        let layers = layers.iter().map(place).collect();
         Layers { states: vec![state], layers, way: RefCell::default() }
     }
 
