@@ -76,7 +76,8 @@ impl Workers {
         let mut state = self.state();
         state.due.push_back(mailbox);
         self.due.store(state.due.len(), Ordering::Relaxed);
-        if state.threads == state.asleep - state.woken {
+        // Those who are awake may be held up for longer than anybody has watched.
+        if state.threads == state.asleep - state.woken || !state.is_watched {
             self.wake(&mut state);
         }
     }
