@@ -243,7 +243,11 @@ pub trait System {
     fn import(&mut self, json: &[u8]) -> Result<Effect>;
 
     /// Replaces all content by `json`, in the cheapest way; never measured.
-    fn replace(&mut self, json: &[u8]) -> Result<()>;
+    fn replace(&mut self, json: &[u8]) -> Result<()> {
+        let _: Effect = self.remove_tree()?;
+        let _: Effect = self.import(json)?;
+        Ok(())
+    }
 
     /// Allows or forbids a decoded tree in the process between operations; never measured.
     fn keep(&mut self, kept: bool) -> Result<()> {

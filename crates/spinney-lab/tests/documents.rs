@@ -1,27 +1,13 @@
 //! The suite `documents` at a tiny size: every row on every system, equal answers, counted calls.
 
+mod tiny;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use spinney_lab::record::Status;
 use spinney_lab::system::Durability;
-use spinney_lab::{Options, Report, run, systems};
-
-fn measure(base: Options, change: impl FnOnce(&mut Options)) -> Report {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut options = Options {
-        backends: ["memory", "lmdb", "json", "fjall"].map(str::to_owned).to_vec(),
-        peers: ["file", "sqlite", "lmdb-raw", "redb"].map(str::to_owned).to_vec(),
-        tries: Some(2),
-        dir: Some(folder.path().to_owned()),
-        seed: Some(7),
-        count_syncs: false,
-        progress: false,
-        ..base
-    };
-    change(&mut options);
-    let systems = systems::all(&options.backends, &options.peers).expect("all are known");
-    run(&options, systems).expect("a run")
-}
+use spinney_lab::{Options, run, systems};
+use tiny::measure;
 
 fn row(test: &str) -> &str {
     test.split(" [").next().expect("a name")

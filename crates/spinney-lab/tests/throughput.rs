@@ -1,32 +1,20 @@
 //! The suite `throughput` at a tiny size: every row on every system, equal stores at the end.
 
+mod tiny;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use spinney_lab::claims::{Verdict, claims};
 use spinney_lab::record::Status;
 use spinney_lab::system::Durability;
 use spinney_lab::throughput::item::{Fill, Item};
-use spinney_lab::{Options, Report, run, systems};
+use spinney_lab::{Options, Report};
 
 const PUSHES: usize = 40;
 
 fn measure(base: Options, change: impl FnOnce(&mut Options)) -> Report {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut options = Options {
-        sizes: vec![3, 500],
-        backends: ["memory", "lmdb", "json", "fjall"].map(str::to_owned).to_vec(),
-        iterations_max: Some(PUSHES),
-        peers: ["file", "sqlite", "lmdb-raw", "redb"].map(str::to_owned).to_vec(),
-        tries: Some(2),
-        dir: Some(folder.path().to_owned()),
-        seed: Some(7),
-        count_syncs: false,
-        progress: false,
-        ..base
-    };
-    change(&mut options);
-    let systems = systems::all(&options.backends, &options.peers).expect("all are known");
-    run(&options, systems).expect("a run")
+    let base = Options { sizes: vec![3, 500], iterations_max: Some(PUSHES), ..base };
+    tiny::measure(base, change)
 }
 
 #[test]

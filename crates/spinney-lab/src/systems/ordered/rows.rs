@@ -37,12 +37,6 @@ impl System for Store {
         Ok(self.given.iter_mut().map(std::mem::take).collect())
     }
 
-    fn replace(&mut self, json: &[u8]) -> Result<()> {
-        let _: Effect = self.remove_tree()?;
-        let _: Effect = self.import(json)?;
-        Ok(())
-    }
-
     fn leaf(&mut self, i: usize) -> Result<String> {
         self.item(i, |item| Ok(item.l.ok_or_else(missing)?.to_owned()))
     }

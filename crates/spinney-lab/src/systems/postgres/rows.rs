@@ -65,12 +65,6 @@ impl System for Store {
         Ok(self.given.iter_mut().map(std::mem::take).collect())
     }
 
-    fn replace(&mut self, json: &[u8]) -> Result<()> {
-        let _: Effect = self.remove_tree()?;
-        let _: Effect = self.import(json)?;
-        Ok(())
-    }
-
     fn leaf(&mut self, i: usize) -> Result<String> {
         let sql = "SELECT item ->> 'l' FROM lst WHERE name = $1";
         let leaf: Option<String> = self.row(sql, &[&item_key(i)])?.get(0);

@@ -40,12 +40,6 @@ impl System for Store {
         Ok(self.given.iter_mut().map(std::mem::take).collect())
     }
 
-    fn replace(&mut self, json: &[u8]) -> Result<()> {
-        let _: Effect = self.remove_tree()?;
-        let _: Effect = self.import(json)?;
-        Ok(())
-    }
-
     fn leaf(&mut self, i: usize) -> Result<String> {
         let value: Option<String> = self.ask(::redis::cmd("HGET").arg(LST).arg(item_key(i)))?;
         value.as_deref().and_then(leaf).map(str::to_owned).ok_or_else(missing)
