@@ -21,6 +21,7 @@ use spinney_conformance::contract::{Extent, contract_of};
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{History, run};
 use spinney_conformance::servers::contract::{Terms, server_contract};
+use spinney_conformance::servers::figures::mongodb::documents_of_a_commit;
 use spinney_conformance::servers::mongodb::{MongoServer, USER};
 use spinney_conformance::servers::mongodb_proxy::{Lost, Proxy, Then};
 use spinney_conformance::strict::Strict;
@@ -147,33 +148,9 @@ fn random_histories_are_those_of_memory() {
 #[test]
 fn a_small_commit_writes_its_pages_and_one_document() {
     let Some(server) = MongoServer::start() else { return };
-    let store = store(&server.url("s"));
-    store
-        .write(|tx| (0..2_000).try_for_each(|i| tx.set(&format!("/t/{i:05}"), &"before".into())))
-        .expect("write");
-    store.write(|tx| tx.set("/t/00100", &"once".into())).expect("write");
-    let settled = || {
-        let (commits, pages) = (server.documents("s.commits"), server.documents("s.pages"));
-        let newest = commits.last().expect("a commit").clone();
-        let keys = |field| newest.get_array(field).expect("an array").len();
-        let (changed, state) = (keys("put") + keys("deleted"), newest.get_i64("_id").expect("_id"));
-        let of_newest = |page: &&Document| state_of(page) == state;
-        let applied = pages.iter().filter(of_newest).count();
-        (applied == changed).then_some((state, commits.len(), pages.len(), changed))
-    };
-    let settle = || loop {
-        if let Some(found) = settled() {
-            return found;
-        }
-        thread::sleep(Duration::from_millis(5));
-    };
-    let before = settle();
-    store.write(|tx| tx.set("/t/00101", &"twice".into())).expect("write");
-    let after = settle();
-    assert_eq!(after.0, before.0 + 1);
-    let written = (after.1 + after.2) - (before.1 + before.2);
-    println!("timed: a commit of one leaf: {} records, {written} documents", after.3);
-    assert_eq!(written, after.3 + 1);
+    let written = documents_of_a_commit(&server, 2_000);
+    println!("a commit of one leaf: {written:?}");
+    assert_eq!(written.documents, written.records + 1);
 }
 
 #[test]
@@ -292,7 +269,7 @@ fn what_was_superseded_goes() {
     let mut state = adapter.newest(0, None, &[]).expect("newest").state;
     let mut commit = |changes: Vec<Change>| {
         let batch = Batch { commit_id: fastrand::u128(..), changes, ..Batch::default() };
-        match adapter.commit(Some(state), &batch).expect("a commit") {
+        match adapter.commit(Some(state), &batch, &[]).expect("a commit") {
             Answer::Committed(made) => state = made,
             other => panic!("{other:?}"),
         }
@@ -361,7 +338,7 @@ fn a_state_that_was_trimmed_is_told_and_never_mixed() {
         let changes = vec![key(changed), key(&format!("b{i}"))];
         let base = writer.newest(0, None, &[]).expect("newest").state;
         let batch = Batch { commit_id: fastrand::u128(..), changes, ..Batch::default() };
-        assert!(matches!(writer.commit(Some(base), &batch), Ok(Answer::Committed(_))));
+        assert!(matches!(writer.commit(Some(base), &batch, &[]), Ok(Answer::Committed(_))));
     };
     commit(0);
     // The newest commit is known to the reader without the versions.

@@ -10,7 +10,7 @@ use spinney::network::{Network, NetworkOptions};
 use spinney::{ErrorKind, OpenOptions, Store, Transaction, Value};
 use spinney_conformance::contract::contract;
 use spinney_conformance::mirror::Mirror;
-use spinney_conformance::servers::flaky::Flaky;
+use spinney_conformance::servers::flaky::{Flaky, Luck};
 use spinney_conformance::servers::reference::Reference;
 use spinney_conformance::strict::Strict;
 use spinney_conformance::{suite, timed};
@@ -31,7 +31,7 @@ fn tiny_cache() -> NetworkOptions {
 }
 
 fn flaky(seed: u64) -> Network<Flaky<Reference>> {
-    Network::new(Flaky::new(Reference::new(), 60, seed), tiny_cache())
+    Network::new(Flaky::new(Reference::new(), Luck::OneOf(60), seed), tiny_cache())
 }
 
 fn text(value: &Value) -> String {
@@ -76,7 +76,7 @@ fn eight_clients_lose_no_update() {
     first.write(|tx| tx.set("/t/sum", &0.into())).expect("begin");
     thread::scope(|scope| {
         for client in 0..CLIENTS {
-            let server = Flaky::new(server.another(), 50, client);
+            let server = Flaky::new(server.another(), Luck::OneOf(50), client);
             let backend = Network::new(server, NetworkOptions::DEFAULT);
             let store = OpenOptions::new().over(Arc::new(backend), None);
             scope.spawn(move || {
@@ -170,6 +170,19 @@ fn states_that_nobody_reads_are_not_kept() {
     assert!(server.states_len() <= 3, "{} states", server.states_len());
 }
 
+/// Who only commits gives back with that what it has read before.
+#[test]
+fn commits_give_leases_back() {
+    let server = Reference::new();
+    let ours = store(server.another());
+    ours.write(|tx| tx.set("/t/a", &0.into())).expect("write");
+    drop((0..20).map(|_| ours.read().expect("read")).collect::<Vec<_>>());
+    for i in 0..3 {
+        ours.write(|tx| tx.set("/t/a", &i.into())).expect("write");
+    }
+    assert_eq!(server.states_len(), 1);
+}
+
 #[test]
 fn a_wait_is_told_of_the_commit_of_another_client() {
     let server = Reference::new();
@@ -201,4 +214,109 @@ fn a_small_commit_is_one_request() {
     // The last page and the count of members are new to it.
     assert!(requests("/t/new", "one more") <= 3);
     assert_eq!(requests("/t/newer", "one more"), 1);
+}
+
+/// A value that is written ahead in several steps.
+fn big() -> Value {
+    (0..12_000_u64)
+        .map(|i| format!("{i} {}", "x".repeat(2_000)).into())
+        .collect::<Vec<Value>>()
+        .into()
+}
+
+/// Small commits of another client come while a large one is built ahead, in the same tree and in another.
+#[test]
+fn an_import_amid_commits_of_others_loses_nothing() {
+    let server = Reference::new();
+    let (ours, theirs) = (store(server.another()), store(server.another()));
+    theirs.write(|tx| tx.set("/t/n", &0.into())).expect("write");
+    ours.write(|tx| tx.set("/t/ours", &0.into())).expect("write");
+    let (big, mut others) = (big(), 0_u64);
+    let mut tries = 0;
+    let written = ours.write(|tx| {
+        tries += 1;
+        for part in 0..3 {
+            tx.set(&format!("/t/big{part}"), &big)?;
+            if tries == 1 {
+                others += 1;
+                theirs.write(|tx| tx.set("/t/n", &others.into())).expect("write");
+                theirs.write(|tx| tx.set("/u", &others.into())).expect("write");
+            }
+        }
+        Ok(())
+    });
+    written.expect("write");
+    println!("{tries} tries");
+    for store in [&ours, &theirs, &store(server.another())] {
+        let snapshot = store.read().expect("read");
+        assert_eq!(snapshot.get("/t/n").expect("get"), Some(others.into()), "an update is lost");
+        assert_eq!(snapshot.get("/u").expect("get"), Some(others.into()), "an update is lost");
+        assert_eq!(snapshot.revision().expect("revision"), 2 + 2 * others + 1);
+        for part in 0..3 {
+            assert_eq!(snapshot.count(&format!("/t/big{part}")).expect("count"), Some(12_000));
+        }
+    }
+    theirs.forget_before(u64::MAX).expect("forgets");
+    theirs.wait_until_reclaimed();
+    theirs.reclaim().expect("reclaims");
+    let report = theirs.read().and_then(|snapshot| snapshot.check()).expect("checks");
+    assert!(report.is_sound() && report.queued == 0, "{report:?}");
+}
+
+/// A client that has no patience, and how to make a server unreachable for it.
+fn impatient(server: &Reference) -> (Arc<Network<Flaky<Reference>>>, Store) {
+    let options = NetworkOptions { patience: Duration::from_millis(30), ..NetworkOptions::DEFAULT };
+    let flaky = Flaky::new(server.another(), Luck::OneOf(u32::MAX), 0);
+    let backend = Arc::new(Network::new(flaky, options));
+    (Arc::clone(&backend), OpenOptions::new().over(backend, None))
+}
+
+#[test]
+fn a_commit_that_was_never_sent_is_a_plain_error() {
+    let server = Reference::new();
+    let (backend, ours) = impatient(&server);
+    ours.write(|tx| tx.set("/t/a", &1.into())).expect("write");
+    backend.server().set_luck(Luck::Unreachable);
+    for _ in 0..2 {
+        let error = ours.write(|tx| tx.set("/t/a", &2.into())).expect_err("nobody is there");
+        assert_eq!(error.to_string(), "the server cannot be reached by plan");
+    }
+    backend.server().set_luck(Luck::OneOf(u32::MAX));
+    let requests = backend.server().inner().requests_len();
+    assert_eq!(ours.write(|tx| tx.set("/t/a", &3.into())).expect("write").revision, 2);
+    assert_eq!(
+        backend.server().inner().requests_len() - requests,
+        1,
+        "nothing was to be found out"
+    );
+}
+
+/// Whether it was made or not, the next write comes behind it, and it is not made later.
+#[test]
+fn a_commit_whose_answer_was_lost_is_settled_by_the_next_one() {
+    for (luck, is_made) in [(Luck::LosesRequests, false), (Luck::LosesAnswers, true)] {
+        let server = Reference::new();
+        let (backend, ours) = impatient(&server);
+        let theirs = store(server.another());
+        let add = |tx: &mut Transaction<'_>| {
+            let sum = tx.get("/t/sum")?.map_or(0, |sum| text(&sum).parse().expect("a number"));
+            tx.set("/t/sum", &(sum + 1_u64).into())
+        };
+        ours.write(add).expect("write");
+        backend.server().set_luck(luck);
+        let error = ours.write(add).expect_err("nobody answers");
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains("whether it was made is not known"), "{error}");
+        // As long as nobody knows, nothing is written, and nothing else is said.
+        let error = ours.write(add).expect_err("nobody answers");
+        assert_eq!(error.to_string(), "the connection was cut by plan");
+        backend.server().set_luck(Luck::OneOf(u32::MAX));
+        let sum = |store: &Store| store.read().and_then(|all| all.get("/t/sum")).expect("read");
+        assert_eq!(sum(&ours), Some((1 + u64::from(is_made)).into()));
+        ours.write(add).expect("write");
+        theirs.write(add).expect("write");
+        let made = 3 + u64::from(is_made);
+        assert_eq!((sum(&ours), sum(&theirs)), (Some(made.into()), Some(made.into())));
+        assert_eq!(theirs.read().and_then(|all| all.revision()).expect("read"), made);
+    }
 }

@@ -3,22 +3,23 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use spinney::backends::redis::{Options, Redis};
 use spinney::network::{Network, NetworkOptions, Server};
-use spinney::{Durability, ErrorKind, OpenOptions, Store, Transaction, Value};
+use spinney::{Durability, ErrorKind, OpenOptions, Store, Transaction};
 use spinney_conformance::child::{self, child_command};
 use spinney_conformance::contract::contract;
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{self, History};
 use spinney_conformance::servers::certificate::Certificate;
 use spinney_conformance::servers::contract::{Terms, server_contract};
+use spinney_conformance::servers::figures::{items, redis as figures};
 use spinney_conformance::servers::redis::{RedisServer, free_port};
 use spinney_conformance::servers::refused;
 use spinney_conformance::strict::Strict;
+use spinney_conformance::subject::number;
 use spinney_conformance::{suite, timed};
 use spinney_core::Memory;
 
@@ -110,181 +111,46 @@ fn histories_are_as_in_memory() {
     });
 }
 
-/// A list of small items, as the datastore workload has them.
-fn items(count: usize) -> Value {
-    let item = |i: usize| {
-        let text = format!(r#"{{"name": "item{i:07}", "number": {i}}}"#);
-        spinney::formats::parse(&text).expect("an item")
-    };
-    (0..count).map(item).collect::<Vec<_>>().into()
-}
-
-fn commits(server: &RedisServer) -> u64 {
-    server.calls("evalsha") + server.calls("eval")
-}
-
 #[test]
 fn a_commit_of_one_leaf_is_one_round_trip() {
     let Some(server) = RedisServer::start(&[]) else { return };
-    let theirs = store(&server);
-    theirs.write(|tx| tx.set("/list", &items(20_000))).expect("write");
-    let ours = store(&server);
-    let trips = |path: &str, value: &str| {
-        let before = commits(&server);
-        ours.write(|tx| tx.set(path, &value.into())).expect("write");
-        commits(&server) - before
-    };
-    let first = trips("/list/10/name", "ours");
-    assert!(first <= 6, "{first} requests of a client that knows nothing");
-    assert_eq!(trips("/list/10/name", "again"), 1);
-    assert_eq!(trips("/list/11/name", "a neighbour"), 1);
-    let far = trips("/list/15000/name", "another page");
-    assert!(far <= 2, "{far} requests for a commit and a page that is not cached");
-    // What another client did costs a second try.
-    theirs.write(|tx| tx.set("/list/12/name", &"theirs".into())).expect("write");
-    let after = trips("/list/13/name", "ours");
-    assert!(after <= 8, "{after} requests after a commit of another client");
-    println!("round trips: first {first}, far {far}, after another client {after}");
+    let trips = figures::round_trips(&server, 20_000);
+    println!("{trips:?}");
+    assert_eq!(trips.known, 1);
+    assert!(trips.first <= 6 && trips.unknown <= 2 && trips.overtaken <= 8);
 }
 
 #[test]
 fn a_hundred_thousand_items_take_little_memory() {
     let Some(server) = RedisServer::start(&[]) else { return };
-    let store = store(&server);
-    let empty = server.info("memory", "used_memory");
-    let value = items(100_000);
-    store.write(|tx| tx.set("/list", &value)).expect("write");
-    let text_len = spinney::formats::print(
-        &value,
-        spinney::formats::Layout::Compact,
-        spinney::formats::Fidelity::Refuse,
-    );
-    let text_len = text_len.expect("a text").len() as u64;
-    let used = server.info("memory", "used_memory") - empty;
-    println!("100000 items: {text_len} bytes of text take {used} bytes of the server");
-    assert!(used <= 3 * text_len, "{used} bytes for {text_len}");
-    let known = store.stats().expect("stats");
-    assert!(known.iter().any(|(name, value)| name == "records" && value != "0"), "{known:?}");
-    // As much again goes when it is removed, and nobody reads what was.
-    store.write(|tx| tx.remove("/list")).expect("remove");
-    store.forget_before(u64::MAX).expect("forget");
-    store.reclaim().expect("reclaim");
-    for i in 0..200_u64 {
-        store.write(|tx| tx.set("/other", &i.into())).expect("write");
-        // Readers that have ended are told of with the next question.
-        drop(store.read().expect("read"));
-    }
-    let left = server.info("memory", "used_memory").saturating_sub(empty);
-    assert!(left < text_len / 5, "{left} bytes are left");
-}
-
-fn number(value: Option<Value>) -> u64 {
-    match value {
-        Some(Value::Number(number)) => number.as_u64().expect("a small number"),
-        other => panic!("{other:?} is no number"),
-    }
+    let memory = figures::memory(&server, 100_000);
+    println!("{memory:?}");
+    assert!(memory.used <= 3 * memory.text_len);
+    assert!(memory.left < memory.text_len / 5);
 }
 
 #[test]
 fn an_export_is_one_revision_while_another_client_commits() {
     let Some(server) = RedisServer::start(&[]) else { return };
-    let theirs = store(&server);
-    theirs
-        .write(|tx| {
-            tx.set("/a", &0.into())?;
-            tx.set("/list", &items(100_000))?;
-            tx.set("/z", &0.into())
-        })
-        .expect("write");
-    let is_done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            let mut n = 0_u64;
-            while !is_done.load(Ordering::Relaxed) {
-                n += 1;
-                let change = |tx: &mut Transaction<'_>| {
-                    tx.set("/a", &n.into())?;
-                    tx.set("/z", &n.into())?;
-                    tx.set(&format!("/list/{}/number", n * 7_919 % 100_000), &n.into())?;
-                    tx.remove(&format!("/list/{}", n * 31 % 90_000))?;
-                    tx.insert("/list/500", &Value::map())
-                };
-                theirs.write(change).expect("write");
-            }
-            n
-        });
-        // A small cache, so that nearly all comes from the server, long after the snapshot.
-        let network = NetworkOptions { cache_len_max: 100_000, ..NetworkOptions::DEFAULT };
-        let reader = options().network(network).open(&server.url("t")).expect("open");
-        let mut revisions = Vec::new();
-        for _ in 0..5 {
-            let snapshot = reader.read().expect("read");
-            let revision = snapshot.revision().expect("revision");
-            let value = snapshot.get("").expect("an export").expect("a store");
-            let Value::Map(trees) = &value else { panic!("no map") };
-            let (a, z) = (number(trees.get("a").cloned()), number(trees.get("z").cloned()));
-            assert_eq!((a, z), (revision - 1, revision - 1), "one revision");
-            let Some(Value::List(list)) = trees.get("list") else { panic!("no list") };
-            assert_eq!(list.len(), 100_000);
-            revisions.push(revision);
-        }
-        is_done.store(true, Ordering::Relaxed);
-        let commits = writer.join().expect("the writer");
-        println!("exports at {revisions:?} of {commits} commits");
-        assert!(revisions.windows(2).all(|pair| pair[0] < pair[1]), "it never paused");
-    });
-    let kept = server.ask::<u64>(&["HLEN", "{t}:undo"]);
-    println!("{kept} records are kept for older states");
+    let exports = figures::exports_amid_commits(&server, 100_000);
+    println!("{exports:?}");
+    assert!(exports.revisions.windows(2).all(|pair| pair[0] < pair[1]), "it never paused");
+    println!("{} records are kept for older states", server.ask::<u64>(&["HLEN", "{export}:undo"]));
 }
 
 #[test]
 fn eight_clients_starve_nobody_and_lose_nothing() {
-    const ROUNDS: u64 = 100;
     let Some(server) = RedisServer::start(&[]) else { return };
-    let first = store(&server);
-    first.write(|tx| tx.set("/list", &items(2_000))).expect("write");
-    let waits: Vec<Duration> = thread::scope(|scope| {
-        let clients: Vec<_> = (0..8_u64)
-            .map(|client| {
-                let store = store(&server);
-                scope.spawn(move || {
-                    let mut longest = Duration::ZERO;
-                    for round in 1..=ROUNDS {
-                        let began = Instant::now();
-                        let path = format!("/list/{}/number", client * 250 + round);
-                        let write = store.write(|tx| {
-                            let sum = tx.get(&format!("/sums/{client}"))?;
-                            let sum = sum.map_or(0, |sum| number(Some(sum)));
-                            tx.set(&format!("/sums/{client}"), &(sum + 1).into())?;
-                            tx.set(&path, &(1_000_000 + round).into())
-                        });
-                        write.expect("write");
-                        longest = longest.max(began.elapsed());
-                    }
-                    longest
-                })
-            })
-            .collect();
-        clients.into_iter().map(|client| client.join().expect("a client")).collect()
-    });
-    let longest = waits.iter().max().expect("eight");
+    let longest = figures::eight_writers(&server, 100);
     println!("timed: the longest wait of eight writers: {:.3} s", longest.as_secs_f64());
-    assert!(*longest < Duration::from_secs(15), "somebody starved: {longest:?}");
-    let snapshot = first.read().expect("read");
-    for client in 0..8_u64 {
-        assert_eq!(number(snapshot.get(&format!("/sums/{client}")).expect("get")), ROUNDS);
-        for round in 1..=ROUNDS {
-            let path = format!("/list/{}/number", client * 250 + round);
-            assert_eq!(number(snapshot.get(&path).expect("get")), 1_000_000 + round);
-        }
-    }
+    assert!(longest < Duration::from_secs(15), "somebody starved: {longest:?}");
 }
 
 #[test]
 fn a_wait_is_told_of_a_commit_at_once() {
     let Some(server) = RedisServer::start(&[]) else { return };
     let (ours, theirs) = (store(&server), store(&server));
-    let before = commits(&server);
+    let before = figures::requests(&server);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             (0..5).map(|after| ours.wait(after, Duration::from_secs(30)).expect("wait")).max()
@@ -296,7 +162,7 @@ fn a_wait_is_told_of_a_commit_at_once() {
         }
         assert_eq!(waiter.join().expect("the waiter"), Some(5));
     });
-    let asked = commits(&server) - before;
+    let asked = figures::requests(&server) - before;
     assert!(asked < 40, "{asked} requests: it was not told, but asked again and again");
 }
 

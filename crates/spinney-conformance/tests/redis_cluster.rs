@@ -3,17 +3,18 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use spinney::backends::redis::{Cluster, Options, Redis};
 use spinney::network::{Network, NetworkOptions, Server};
-use spinney::{Durability, ErrorKind, OpenOptions, Result, Store, Transaction, Value};
+use spinney::{Durability, ErrorKind, OpenOptions, Store, Transaction, Value};
 use spinney_conformance::contract::contract;
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{self, History};
 use spinney_conformance::servers::contract::{Terms, server_contract};
+use spinney_conformance::servers::figures::cluster::{self as figures, IMPATIENT};
 use spinney_conformance::servers::redis::RedisServer;
 use spinney_conformance::servers::redis_cluster::RedisCluster;
 use spinney_conformance::servers::refused;
@@ -21,13 +22,6 @@ use spinney_conformance::strict::Strict;
 use spinney_conformance::subject::number;
 use spinney_conformance::{suite, timed};
 use spinney_core::Memory;
-
-/// How long a client asks again when a master is gone.
-const IMPATIENT: NetworkOptions = NetworkOptions {
-    timeout: Duration::from_secs(10),
-    patience: Duration::from_millis(300),
-    ..NetworkOptions::DEFAULT
-};
 
 /// A store whose commits need not survive the end of the servers.
 fn options() -> OpenOptions {
@@ -128,118 +122,14 @@ fn a_commit_is_one_round_trip() {
     }
 }
 
-/// The row of the issue: 64 trees over three masters, one of which is killed and comes back.
 #[test]
 fn sixty_four_trees_on_three_masters_one_of_which_is_killed() {
-    const TREES: usize = 64;
     let Some(mut cluster) = RedisCluster::start_durable() else { return };
-    let url = cluster.url("t");
-    let open = || OpenOptions::new().network(IMPATIENT).open(&url).expect("open");
-    let store = open();
-    let path = |tree: usize| format!("/tree{tree}");
-    let places: Vec<(u16, usize)> =
-        (0..TREES).map(|tree| cluster.place_of("t", &format!("tree{tree}"))).collect();
-    let counts = [0, 1, 2].map(|master| places.iter().filter(|place| place.1 == master).count());
-    println!("trees on each master: {counts:?}");
-    assert!(counts.iter().all(|&count| count >= 8), "every range of slots is used: {counts:?}");
-
-    // Each tree counts the commits that were acknowledged, whatever happens to its master.
-    let acknowledged: Vec<AtomicU64> = (0..TREES).map(|_| AtomicU64::new(0)).collect();
-    let commit = |store: &Store, tree: usize| -> Result<u64> {
-        let written = store.write(|tx| {
-            let n = number(tx.get(&format!("{}/n", path(tree)))?) + 1;
-            tx.set(&format!("{}/n", path(tree)), &n.into())?;
-            tx.set(&format!("{}/all/{n}", path(tree)), &n.into())?;
-            Ok(n)
-        })?;
-        acknowledged[tree].store(written.value, Ordering::Relaxed);
-        Ok(written.value)
-    };
-    for tree in 0..TREES {
-        commit(&store, tree).expect("a commit");
-    }
-    let keys = [0, 1, 2].map(|master| cluster.masters[master].ask::<u64>(&["DBSIZE"]));
-    println!("keys on each master: {keys:?}");
-    assert_eq!(store.read().and_then(|all| all.count("")).expect("count"), Some(TREES as u64));
-
-    // The one with the catalogue: trees that exist do not need it.
-    let (_, dead) = cluster.place_of_key("{t}:trees");
-    let is_done = AtomicBool::new(false);
-    let mut unknown = BTreeSet::new();
-    thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            let store = open();
-            let (mut unknown, mut tree) = (BTreeSet::new(), 0);
-            while !is_done.load(Ordering::Relaxed) {
-                if !unknown.contains(&tree) && commit(&store, tree).is_err() {
-                    // It may have been made; what is acknowledged is not counted on.
-                    unknown.insert(tree);
-                }
-                tree = (tree + 1) % TREES;
-            }
-            unknown
-        });
-        thread::sleep(Duration::from_millis(300));
-        cluster.masters[dead].kill();
-        thread::sleep(Duration::from_secs(3));
-        is_done.store(true, Ordering::Relaxed);
-        unknown = writer.join().expect("the writer");
-    });
-    println!("trees whose last commit was not answered: {unknown:?}");
-    assert!(unknown.iter().all(|&tree| places[tree].1 == dead), "others were hit");
-
-    let port = cluster.masters[dead].port().to_string();
-    for (tree, place) in places.iter().enumerate() {
-        let since = Instant::now();
-        match (place.1 == dead, commit(&store, tree)) {
-            (false, committed) => drop(committed.expect("another master")),
-            (true, Ok(n)) => panic!("revision {n} of a master that is dead"),
-            (true, Err(error)) => {
-                assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Busy), "{error:?}");
-                assert!(error.to_string().contains(&port), "it is not named: {error}");
-                assert!(since.elapsed() < Duration::from_secs(20), "it is asked too long");
-            }
-        }
-    }
-    // New clients, too, even if the first server that their URL names is the dead one.
-    let others = |master: usize| format!("127.0.0.1:{}", cluster.masters[master].port());
-    let url_dead_first =
-        format!("redis+cluster://{},{}?store=t", others(dead), others((dead + 1) % 3));
-    let fresh = OpenOptions::new().network(IMPATIENT).open(&url_dead_first).expect("open");
-    for (tree, place) in places.iter().enumerate().filter(|(_, place)| place.1 != dead).take(5) {
-        let n = number(
-            fresh.read().and_then(|all| all.get(&format!("{}/n", path(tree)))).expect("get"),
-        );
-        assert_eq!(n, acknowledged[tree].load(Ordering::Relaxed), "{place:?}");
-        commit(&fresh, tree).expect("another master");
-    }
-    let made = fresh.write(|tx| tx.set("/new", &1.into()));
-    refused(ErrorKind::Io, &format!("master 127.0.0.1:{port}: the server cannot be reached"), made);
-    let gone = places.iter().position(|place| place.1 == dead).expect("a tree of it");
-    let read = fresh.read().and_then(|all| all.get(&path(gone)));
-    refused(ErrorKind::Io, &format!("tree `/tree{gone}`, master 127.0.0.1:{port}"), read);
-
-    cluster.masters[dead].resume();
-    cluster.wait_until_agreed();
-    let again = open();
-    for tree in 0..TREES {
-        let acknowledged = acknowledged[tree].load(Ordering::Relaxed);
-        let snapshot = again.read().expect("read");
-        let n = number(snapshot.get(&format!("{}/n", path(tree))).expect("get"));
-        let is_unknown = places[tree].1 == dead;
-        assert!(
-            n == acknowledged || is_unknown && n == acknowledged + 1,
-            "tree {tree}: {acknowledged} were acknowledged, {n} are there"
-        );
-        assert_eq!(snapshot.count(&format!("{}/all", path(tree))).expect("count"), Some(n));
-        let snapshot = again.holding(&path(tree)).and_then(|tree| tree.read()).expect("read");
-        assert_eq!(snapshot.revision().expect("revision"), n, "one commit each");
-        assert!(snapshot.check().expect("check").is_sound());
-    }
-    // Handles that had given a commit up say so; all others go on.
-    for tree in 0..TREES {
-        commit(&again, tree).expect("a commit");
-    }
+    let survived = figures::a_master_is_killed(&mut cluster);
+    println!("{survived:?}");
+    assert!(survived.trees.iter().all(|&trees| trees >= 8), "every range of slots is used");
+    assert_eq!(survived.lost, 0);
+    assert!(survived.refused_after < Duration::from_secs(20), "it is asked too long");
 }
 
 /// The slot of a tree is moved to another master and back while it is written and read.

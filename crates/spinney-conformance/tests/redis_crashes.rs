@@ -208,3 +208,57 @@ fn an_import_is_cut_and_leaves_nothing() {
     assert!(records < 20, "{records} records are left");
     println!("the import left {deleted} records, which were reclaimed");
 }
+
+/// What a large write builds ahead is no commit: others that come in between stay, and it begins anew.
+#[test]
+fn an_import_amid_commits_of_others_loses_nothing() {
+    let Some(server) = RedisServer::start_durable() else { return };
+    let url = server.url("t");
+    let (importer, is_done) = (open(&url), AtomicBool::new(false));
+    let part: Value = (0..9_000)
+        .map(|i| Value::from(format!("{i} {}", "x".repeat(1_000))))
+        .collect::<Vec<_>>()
+        .into();
+    timed("an import to Redis while others write", || {
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..2)
+                .map(|writer| {
+                    let (url, is_done) = (&url, &is_done);
+                    scope.spawn(move || {
+                        let (store, mut n) = (open(url), 0_u64);
+                        while !is_done.load(Ordering::Relaxed) {
+                            n += 1;
+                            let path = format!("/writer{writer}/{n}");
+                            store.write(|tx| tx.set(&path, &n.into())).expect("writes");
+                        }
+                        n
+                    })
+                })
+                .collect();
+            let mut tries = 0;
+            let imported = importer.write(|tx| {
+                tries += 1;
+                (0..3).try_for_each(|i| tx.set(&format!("/writer0/big{i}"), &part))
+            });
+            is_done.store(true, Ordering::Relaxed);
+            imported.expect("imports");
+            let store = open(&url);
+            let mut sum = 1;
+            for (writer, thread) in writers.into_iter().enumerate() {
+                let made = thread.join().expect("a writer");
+                let bigs = if writer == 0 { 3 } else { 0 };
+                let snapshot = store.read().expect("reads");
+                let count = snapshot.count(&format!("/writer{writer}")).expect("count");
+                assert_eq!(count, Some(made + bigs), "an update is lost");
+                sum += made;
+            }
+            assert_eq!(store.read().and_then(|all| all.revision()).expect("revision"), sum);
+            println!("{tries} tries, {} commits of others", sum - 1);
+        });
+    });
+    importer.forget_before(u64::MAX).expect("forgets");
+    importer.wait_until_reclaimed();
+    importer.reclaim().expect("reclaims");
+    let report = importer.read().and_then(|snapshot| snapshot.check()).expect("checks");
+    assert!(report.is_sound() && report.queued == 0, "{report:?}");
+}

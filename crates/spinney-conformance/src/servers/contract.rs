@@ -67,7 +67,7 @@ fn newest(server: &dyn Server) -> State {
 
 fn commit(server: &dyn Server, changes: Vec<Change>) -> State {
     let base = newest(server);
-    match server.commit(Some(base), &batch(changes)).expect("a commit") {
+    match server.commit(Some(base), &batch(changes), &[]).expect("a commit") {
         Answer::Committed(state) => state,
         other => panic!("{other:?}"),
     }
@@ -92,31 +92,31 @@ fn idempotent_commits(servers: &[Box<dyn Server>; 2]) {
         Answer::Committed(state) => state,
         other => panic!("{other:?}"),
     };
-    let state = made(first.commit(Some(base), &one).expect("a commit"));
+    let state = made(first.commit(Some(base), &one, &[]).expect("a commit"));
     assert_ne!(state, base);
     let newest_now = second.newest(base, None, &[]).expect("newest");
     assert_eq!((newest_now.state, newest_now.head.as_deref()), (state, Some(&b"head"[..])));
     // The same again, by the same and another connection, changes nothing.
-    assert_eq!(made(first.commit(Some(base), &one).expect("again")), state);
-    assert_eq!(made(second.commit(Some(base), &one).expect("again")), state);
+    assert_eq!(made(first.commit(Some(base), &one, &[]).expect("again")), state);
+    assert_eq!(made(second.commit(Some(base), &one, &[]).expect("again")), state);
     assert_eq!(newest(first), state);
     let late = batch(vec![put(b"a", b"2")]);
-    assert!(matches!(second.commit(Some(base), &late).expect("late"), Answer::Moved));
+    assert!(matches!(second.commit(Some(base), &late, &[]).expect("late"), Answer::Moved));
     assert_eq!(get(second, now(second), b"a").as_deref(), Some(&b"1"[..]));
     // Maintenance is on no state, and as unique.
     let upkeep = batch(vec![put(b"m", b"1")]);
-    let kept = made(first.commit(None, &upkeep).expect("maintenance"));
+    let kept = made(first.commit(None, &upkeep, &[]).expect("maintenance"));
     commit(second, vec![put(b"m", b"2")]);
-    assert_eq!(made(first.commit(None, &upkeep).expect("again")), kept);
+    assert_eq!(made(first.commit(None, &upkeep, &[]).expect("again")), kept);
     assert_eq!(get(first, now(first), b"m").as_deref(), Some(&b"2"[..]));
-    assert_eq!(made(first.commit(Some(base), &one).expect("much later")), state);
+    assert_eq!(made(first.commit(Some(base), &one, &[]).expect("much later")), state);
 }
 
 fn changes_are_told(servers: &[Box<dyn Server>; 2]) {
     let [first, second] = [&*servers[0], &*servers[1]];
     let since = commit(first, vec![put(b"a", b"1"), put(b"b", b"1"), put(b"c", b"1")]);
     commit(second, vec![put(b"a", b"2"), delete(b"b")]);
-    second.commit(None, &batch(vec![put(b"d", b"2")])).expect("maintenance");
+    second.commit(None, &batch(vec![put(b"d", b"2")]), &[]).expect("maintenance");
     commit(second, vec![Change::DeleteRange((*b"c").into(), (*b"d").into())]);
     let told = first.newest(since, None, &[]).expect("newest");
     if let Some(mut changed) = told.changed {
@@ -187,10 +187,16 @@ fn leases_end(servers: &[Box<dyn Server>; 2], leased: Duration) {
     assert!(is_expired(left));
     assert_eq!(get(second, kept, b"b").as_deref(), Some(&b"1"[..]), "by whatever connection");
     first.newest(0, None, &[1]).expect("released");
-    commit(second, vec![put(b"b", b"4")]);
-    // A server that keeps each state for a time may still have it.
+    let late = lease(3);
+    let base = Some(late.state);
+    let answer = first.commit(base, &batch(vec![put(b"a", b"4"), put(b"b", b"4")]), &[3]);
+    assert!(matches!(answer, Ok(Answer::Committed(_))), "{answer:?}");
+    // A server that keeps each state for a time may still have them.
     if !is_expired(kept) {
         assert_eq!(get(first, kept, b"b").as_deref(), Some(&b"1"[..]));
+    }
+    if !is_expired(late) {
+        assert_eq!(get(first, late, b"a").as_deref(), Some(&b"3"[..]));
     }
 }
 
@@ -202,8 +208,8 @@ fn locks(servers: &[Box<dyn Server>; 2]) {
     assert!(!second.lock(long).expect("lock"));
     let base = newest(second);
     let change = batch(vec![put(b"a", b"1")]);
-    assert!(matches!(second.commit(Some(base), &change).expect("commit"), Answer::Locked));
-    assert!(matches!(second.commit(None, &change).expect("commit"), Answer::Committed(_)));
+    assert!(matches!(second.commit(Some(base), &change, &[]).expect("commit"), Answer::Locked));
+    assert!(matches!(second.commit(None, &change, &[]).expect("commit"), Answer::Committed(_)));
     second.unlock().expect("unlock");
     assert!(!second.lock(long).expect("lock"), "it was not its own");
     commit(first, vec![put(b"a", b"2")]);
@@ -257,7 +263,7 @@ fn random_batches(servers: &[Box<dyn Server>; 2], count: usize) {
         let changes = random_changes(&mut random);
         changes.iter().for_each(|change| apply(&mut model, change));
         let base = (random.u8(..5) > 0).then_some(state);
-        state = match server.commit(base, &batch(changes)).expect("a commit") {
+        state = match server.commit(base, &batch(changes), &[]).expect("a commit") {
             Answer::Committed(made) => made,
             other => panic!("seed {seed}, batch {i}: {other:?}"),
         };

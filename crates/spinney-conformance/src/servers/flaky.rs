@@ -1,4 +1,4 @@
-//! A server whose answers get lost, before or after it did what it was asked.
+//! A server whose answers get lost, before or after it did what it was asked, by chance or by plan.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,30 +10,62 @@ use spinney::network::server::{
 use spinney_core::backend::{Batch, Bounds, Capabilities, Direction};
 use spinney_core::{Error, Result};
 
-/// Loses one of so many requests before they arrive, and as many answers.
+/// What becomes of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Luck {
+    /// One of so many is lost before it arrives, and as many answers.
+    OneOf(u32),
+    /// The server cannot be reached.
+    Unreachable,
+    /// All are lost on their way.
+    LosesRequests,
+    /// All are done, and their answers lost.
+    LosesAnswers,
+}
+
+/// A server that is asked with some luck.
 pub struct Flaky<S> {
     inner: S,
-    one_of: u32,
+    luck: Mutex<Luck>,
     rng: Mutex<Rng>,
 }
 
 impl<S> Flaky<S> {
     /// Wraps a server.
-    pub fn new(inner: S, one_of: u32, seed: u64) -> Flaky<S> {
-        Flaky { inner, one_of, rng: Mutex::new(Rng::with_seed(seed)) }
+    pub fn new(inner: S, luck: Luck, seed: u64) -> Flaky<S> {
+        Flaky { inner, luck: Mutex::new(luck), rng: Mutex::new(Rng::with_seed(seed)) }
     }
 
-    fn draw(&self) -> bool {
-        self.rng.lock().unwrap_or_else(PoisonError::into_inner).u32(..self.one_of) == 0
+    /// The server.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// Changes what becomes of requests.
+    pub fn set_luck(&self, luck: Luck) {
+        *self.luck.lock().unwrap_or_else(PoisonError::into_inner) = luck;
+    }
+
+    fn draw(&self, one_of: u32) -> bool {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).u32(..one_of) == 0
     }
 
     fn pass<T>(&self, request: impl FnOnce(&S) -> Reply<T>) -> Reply<T> {
         let lost = || Failure::Lost(Error::io("the connection was cut by plan"));
-        if self.draw() {
+        let luck = *self.luck.lock().unwrap_or_else(PoisonError::into_inner);
+        let (is_request_lost, is_answer_lost) = match luck {
+            Luck::OneOf(one_of) => (self.draw(one_of), self.draw(one_of)),
+            Luck::Unreachable => {
+                return Err(Failure::Undone(Error::io("the server cannot be reached by plan")));
+            }
+            Luck::LosesRequests => (true, true),
+            Luck::LosesAnswers => (false, true),
+        };
+        if is_request_lost {
             return Err(lost());
         }
         let reply = request(&self.inner);
-        if self.draw() { Err(lost()) } else { reply }
+        if is_answer_lost { Err(lost()) } else { reply }
     }
 }
 
@@ -64,8 +96,8 @@ impl<S: Server> Server for Flaky<S> {
         self.pass(|inner| inner.range(view, bounds, direction, limit))
     }
 
-    fn commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer> {
-        self.pass(|inner| inner.commit(base, batch))
+    fn commit(&self, base: Option<State>, batch: &Batch, released: &[LeaseId]) -> Reply<Answer> {
+        self.pass(|inner| inner.commit(base, batch, released))
     }
 
     fn lock(&self, duration: Duration) -> Reply<bool> {

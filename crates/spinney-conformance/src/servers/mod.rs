@@ -5,6 +5,7 @@ use spinney::{ErrorKind, Result};
 
 pub mod certificate;
 pub mod contract;
+pub mod figures;
 pub mod flaky;
 pub mod mongodb;
 pub mod mongodb_proxy;

@@ -228,8 +228,9 @@ impl Server for Reference {
         Ok(stretch)
     }
 
-    fn commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer> {
+    fn commit(&self, base: Option<State>, batch: &Batch, released: &[LeaseId]) -> Reply<Answer> {
         let mut store = self.asked();
+        store.leases.retain(|lease, _| !released.contains(lease));
         if let Some(&state) = store.commits.get(&batch.commit_id) {
             return Ok(Answer::Committed(state));
         }

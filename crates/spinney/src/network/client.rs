@@ -87,11 +87,7 @@ impl<S: Server> Client<S> {
     /// The server's.
     pub fn refresh(&self, lease: Option<LeaseId>) -> Result<(State, Cache)> {
         let asked = self.newest().state;
-        let released: Vec<LeaseId> = {
-            let mut leases = self.leases();
-            let len = leases.released.len().min(RELEASED_MAX);
-            leases.released.drain(..len).collect()
-        };
+        let released = self.take_released();
         let told = patience::ask_plainly(self.options.patience, || {
             self.server.newest(asked, lease, &released)
         })?;
@@ -143,10 +139,17 @@ impl<S: Server> Client<S> {
         Lease { id: leases.next, client: Arc::clone(self) }
     }
 
-    /// Gives a lease back with the next question.
+    /// Leases that the next request gives back.
+    pub fn take_released(&self) -> Vec<LeaseId> {
+        let mut leases = self.leases();
+        let len = leases.released.len().min(RELEASED_MAX);
+        leases.released.drain(..len).collect()
+    }
+
+    /// Gives a lease back with the next question or commit.
     pub fn release(&self, lease: LeaseId) {
         let mut leases = self.leases();
-        // A client that asks no more keeps few of them; the server ends them by itself.
+        // A client that does neither any more keeps few of them; the server ends them by itself.
         if leases.released.len() < 16 * RELEASED_MAX {
             leases.released.push_back(lease);
         }

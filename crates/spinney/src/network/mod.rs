@@ -11,15 +11,16 @@ mod patience;
 pub mod server;
 mod snapshot;
 mod url;
+mod writing;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use spinney_core::backend::{
-    Backend, Batch, Capabilities, Outcome, Revision, Snapshot as _, WriteGuard,
+    Backend, Batch, Capabilities, Change, Outcome, Revision, Snapshot as _, WriteGuard,
 };
+use spinney_core::layout::head_key;
 use spinney_core::{Error, ErrorKind, Result, backend};
 
 use client::Client;
@@ -30,6 +31,7 @@ pub use server::Server;
 use server::{Answer, Failure, State};
 use snapshot::Snapshot;
 pub use url::redacted;
+use writing::{Head, Writing};
 
 /// Conflicts after which a writer keeps others away.
 const CONFLICTS_BEFORE_LOCK: u32 = 8;
@@ -50,20 +52,9 @@ pub struct Network<S: Server> {
     writer: Mutex<()>,
     /// Who writes, and the state that it looks at.
     writing: Mutex<Option<Writing>>,
-    /// A commit was given up, and whether it was made is not known.
-    is_closed: AtomicBool,
+    /// A commit was given up, and whether it was made, or will be, is not known.
+    is_unsettled: AtomicBool,
     is_read_only: bool,
-}
-
-#[derive(Clone)]
-struct Writing {
-    thread: ThreadId,
-    /// The first look may be a guess: the commit confirms it.
-    may_guess: bool,
-    /// The state that was guessed.
-    guessed: Option<State>,
-    /// The server has not kept the state that it looks at.
-    is_expired: Arc<AtomicBool>,
 }
 
 impl<S: Server + 'static> Network<S> {
@@ -73,7 +64,7 @@ impl<S: Server + 'static> Network<S> {
             client: Arc::new(Client::new(server, options)),
             writer: Mutex::new(()),
             writing: Mutex::new(None),
-            is_closed: AtomicBool::new(false),
+            is_unsettled: AtomicBool::new(false),
             is_read_only: false,
         }
     }
@@ -94,36 +85,81 @@ impl<S: Server + 'static> Network<S> {
 
     /// What this thread writes.
     fn own_writing(&self) -> Option<Writing> {
-        self.writing().clone().filter(|writing| writing.thread == thread::current().id())
+        self.writing().clone().filter(Writing::is_own)
     }
 
-    /// The newest state for whoever asks: a guess for a writer's first look.
+    fn change_own_writing(&self, change: impl FnOnce(&mut Writing)) {
+        if let Some(writing) = self.writing().as_mut().filter(|writing| writing.is_own()) {
+            change(writing);
+        }
+    }
+
+    /// The newest state for whoever asks: a guess for a writer's looks, unless another came first.
     fn look(&self) -> Result<Snapshot<S>> {
         let Some(writing) = self.own_writing() else { return self.client.snapshot() };
-        let guess = if writing.may_guess { self.client.guess() } else { None };
-        let Some(guess) = guess else {
-            return Ok(self.client.snapshot()?.of_writer(writing.is_expired));
+        let guess = if writing.may_guess() { self.client.guess() } else { None };
+        let seen = match guess {
+            Some(guess) => {
+                self.change_own_writing(|writing| writing.guessed = guess.version());
+                guess
+            }
+            None => self.client.snapshot()?.of_writer(writing.is_expired),
         };
-        if let Some(writing) = &mut *self.writing() {
-            writing.guessed = guess.version();
+        if writing.head.is_none() {
+            let head = head_of(&seen)?;
+            self.change_own_writing(|writing| writing.head = Some(head));
         }
-        Ok(guess)
+        Ok(seen)
     }
 
-    fn refuse_if_closed(&self) -> Result<()> {
-        if !self.is_closed.load(Ordering::Acquire) {
+    /// Makes sure that a commit which was given up has been made by now, or never will be: it was made for
+    /// a state, and that is the newest no longer.
+    fn settle(&self) -> Result<()> {
+        if !self.is_unsettled.load(Ordering::Acquire) {
             return Ok(());
         }
-        Err(Error::closed(
-            "the server did not answer a commit, and whether it was made is not known; open the store \
-             again and look",
-        ))
+        let nothing = Batch { commit_id: fastrand::u128(..), ..Batch::default() };
+        let patience = self.client.options.patience;
+        match ask_plainly(patience, || self.client.server.commit(None, &nothing, &[]))? {
+            Answer::Committed(_) => {
+                self.is_unsettled.store(false, Ordering::Release);
+                Ok(())
+            }
+            Answer::Moved | Answer::Locked => Err(Error::busy(
+                "whether the commit before was made is not known yet, since others write all the time; try again",
+            )),
+        }
     }
 
-    /// The newest state that was heard of, when a batch may follow it.
-    fn base_of(&self, batch: &Batch) -> Result<Option<State>> {
+    /// Keeps the writers of other clients away, or goes on doing so; where another client does that for as
+    /// long as it may, this one tries its luck.
+    fn lock_others_out(&self) -> Result<()> {
+        let locked_until = self.own_writing().and_then(|writing| writing.locked_until);
+        if locked_until.is_some_and(|until| until > Instant::now() + LOCK_TIME / 2) {
+            return Ok(());
+        }
+        let mut pauses = Pauses::new(LOCK_TIME);
+        let patience = self.client.options.patience;
+        loop {
+            let until = Instant::now() + LOCK_TIME;
+            if ask_plainly(patience, || self.client.server.lock(LOCK_TIME))? {
+                self.change_own_writing(|writing| writing.locked_until = Some(until));
+                return Ok(());
+            }
+            if !pauses.pause() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The newest state that was heard of, when a batch may follow it that was made by who has seen a head.
+    fn base_of(&self, batch: &Batch, seen: Option<&Head>) -> Result<Option<State>> {
+        let may_follow = |state: &Snapshot<S>| match seen {
+            Some(seen) if head_of(state)? != *seen => Ok(false),
+            _ => batch.applies_to(state),
+        };
         if let Some(guess) = self.client.guess() {
-            match batch.applies_to(&guess) {
+            match may_follow(&guess) {
                 Ok(true) => return Ok(guess.version()),
                 Ok(false) if guess.revision()? >= batch.revision => return Ok(None),
                 // It is older, or the server has not kept it.
@@ -133,27 +169,45 @@ impl<S: Server + 'static> Network<S> {
             }
         }
         let newest = self.client.snapshot()?;
-        Ok(if batch.applies_to(&newest)? { newest.version() } else { None })
+        Ok(if may_follow(&newest)? { newest.version() } else { None })
     }
 
     /// Sends a batch made for `base`, until the server answers.
     fn send(&self, base: Option<State>, batch: &Batch) -> Result<Answer> {
-        let sent = ask(self.client.options.patience, || self.client.server.commit(base, batch));
-        sent.map_err(|given_up| match given_up {
-            GivenUp::Refused(error) => error,
-            GivenUp::Expired => patience::expired(),
-            GivenUp::Unknown(error) => {
-                self.is_closed.store(true, Ordering::Release);
-                error.at("the commit was given up, and whether it was made is not known; open the store again and look")
+        let released = self.client.take_released();
+        let server = &self.client.server;
+        let sent = ask(self.client.options.patience, || server.commit(base, batch, &released));
+        sent.map_err(|given_up| {
+            // Whatever went wrong, it was not what the writer has guessed.
+            self.change_own_writing(|writing| writing.guessed = None);
+            match given_up {
+                GivenUp::Refused(error) => error,
+                GivenUp::Expired => patience::expired(),
+                GivenUp::Unknown(error) => {
+                    self.is_unsettled.store(true, Ordering::Release);
+                    error.at("the commit was given up, and whether it was made is not known; read the store and look")
+                }
             }
         })
     }
 }
 
+fn head_of<S: Server + 'static>(state: &Snapshot<S>) -> Result<Head> {
+    Ok(state.get(&head_key(0))?.map(|head| Arc::from(&*head)))
+}
+
+/// The head of tree 0 that a batch puts.
+fn head_put(batch: &Batch) -> Option<Arc<[u8]>> {
+    let key = head_key(0);
+    batch.changes.iter().rev().find_map(|change| match change {
+        Change::Put(put, value) if **put == key => Some(Arc::clone(value)),
+        _ => None,
+    })
+}
+
 /// Keeps this client's other writers away, and those of other clients when they came first too often.
 struct Guard<'n, S: Server + 'static> {
     network: &'n Network<S>,
-    is_locked: bool,
     _writer: MutexGuard<'n, ()>,
 }
 
@@ -161,9 +215,9 @@ impl<S: Server> WriteGuard for Guard<'_, S> {}
 
 impl<S: Server> Drop for Guard<'_, S> {
     fn drop(&mut self) {
-        *self.network.writing() = None;
-        if self.is_locked
-            && let Err(Failure::Lost(error) | Failure::Refused(error)) =
+        let writing = self.network.writing().take();
+        if writing.is_some_and(|writing| writing.locked_until.is_some())
+            && let Err(Failure::Lost(error) | Failure::Undone(error) | Failure::Refused(error)) =
                 self.network.client.server.unlock()
         {
             // It ends by itself.
@@ -186,42 +240,41 @@ impl<S: Server + 'static> Backend for Network<S> {
             return Err(Error::read_only("the store was opened for reading only"));
         }
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.refuse_if_closed()?;
-        let mut guard = Guard { network: self, is_locked: false, _writer: writer };
+        self.settle()?;
+        *self.writing() = Some(Writing::new(conflicts));
+        let guard = Guard { network: self, _writer: writer };
         if conflicts >= CONFLICTS_BEFORE_LOCK {
-            let mut pauses = Pauses::new(LOCK_TIME);
-            let patience = self.client.options.patience;
-            while !guard.is_locked {
-                guard.is_locked = ask_plainly(patience, || self.client.server.lock(LOCK_TIME))?;
-                if !guard.is_locked && !pauses.pause() {
-                    break;
-                }
-            }
+            self.lock_others_out()?;
         }
-        let thread = thread::current().id();
-        *self.writing() = Some(Writing {
-            thread,
-            may_guess: conflicts == 0,
-            guessed: None,
-            is_expired: Arc::default(),
-        });
         Ok(Box::new(guard))
     }
 
     fn commit(&self, mut batch: Batch) -> Result<Outcome> {
-        self.refuse_if_closed()?;
+        self.settle()?;
         batch.check_limits(self.capabilities())?;
-        let is_maintenance = batch.is_maintenance();
-        if is_maintenance {
+        let head = head_put(&batch);
+        if batch.is_maintenance() {
             // The server knows commits by their ids, and maintenance has none.
             batch.commit_id = fastrand::u128(..);
+            if head.is_some() && self.own_writing().is_some_and(|writing| writing.conflicts > 0) {
+                // What is built ahead is much work to lose once more.
+                self.lock_others_out()?;
+            }
         }
+        // Other maintenance rests on nothing.
+        let is_conditional = head.is_some() || !batch.is_maintenance();
+        let seen = self.own_writing().and_then(|writing| writing.head).filter(|_| is_conditional);
         let mut pauses = Pauses::new(LOCK_TIME * 2);
         loop {
-            let Some(base) = self.base_of(&batch)? else { return Ok(Outcome::Conflict) };
-            match self.send((!is_maintenance).then_some(base), &batch)? {
+            let Some(base) = self.base_of(&batch, seen.as_ref())? else {
+                return Ok(Outcome::Conflict);
+            };
+            match self.send(is_conditional.then_some(base), &batch)? {
                 Answer::Committed(made) => {
                     self.client.committed(base, made, &batch.changes);
+                    if head.is_some() {
+                        self.change_own_writing(|writing| writing.head = Some(head));
+                    }
                     return Ok(Outcome::Committed(batch.revision));
                 }
                 // Perhaps it was only maintenance.
@@ -242,7 +295,7 @@ impl<S: Server + 'static> Backend for Network<S> {
 
     fn is_newest(&self) -> Result<bool> {
         match self.own_writing() {
-            Some(writing) if writing.is_expired.load(Ordering::Acquire) => Ok(false),
+            Some(writing) if writing.is_expired() => Ok(false),
             Some(Writing { guessed: Some(guessed), .. }) => {
                 Ok(self.client.refresh(None)?.0 == guessed)
             }
@@ -252,11 +305,10 @@ impl<S: Server + 'static> Backend for Network<S> {
 
     fn flush(&self, _revision: Revision) -> Result<()> {
         // What is committed is the server's.
-        self.refuse_if_closed()
+        Ok(())
     }
 
     fn sync(&self, _revision: Revision) -> Result<()> {
-        self.refuse_if_closed()?;
         self.check_sync()
     }
 

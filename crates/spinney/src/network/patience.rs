@@ -53,17 +53,26 @@ pub fn ask<T>(
     mut request: impl FnMut() -> Reply<T>,
 ) -> std::result::Result<T, GivenUp> {
     let mut pauses = Pauses::new(patience);
+    let mut may_be_done = false;
     loop {
-        match request() {
+        let error = match request() {
             Ok(answer) => return Ok(answer),
+            // It refuses to do it again, whatever became of it before.
+            Err(Failure::Refused(error)) if may_be_done => return Err(GivenUp::Unknown(error)),
             Err(Failure::Refused(error)) => return Err(GivenUp::Refused(error)),
             Err(Failure::Expired) => return Err(GivenUp::Expired),
+            Err(Failure::Undone(error)) => error,
             Err(Failure::Lost(error)) => {
-                log::debug!("asking again: {error}");
-                if !pauses.pause() {
-                    return Err(GivenUp::Unknown(error));
-                }
+                may_be_done = true;
+                error
             }
+        };
+        log::debug!("asking again: {error}");
+        if !pauses.pause() {
+            return Err(match may_be_done {
+                true => GivenUp::Unknown(error),
+                false => GivenUp::Refused(error),
+            });
         }
     }
 }

@@ -20,6 +20,9 @@ pub type LeaseId = u64;
 /// Why a server did not do what it was asked.
 #[derive(Debug)]
 pub enum Failure {
+    /// It was not done: no server was reached, or the one that was could not just then. It may be sent
+    /// again.
+    Undone(Error),
     /// The connection was lost or the time was up: whether it was done is not known. Every request
     /// may be sent again as it is.
     Lost(Error),
@@ -32,6 +35,16 @@ pub enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         Failure::Refused(error)
+    }
+}
+
+impl Failure {
+    /// The same of a request that had not been sent yet.
+    pub fn unsent(self) -> Failure {
+        match self {
+            Failure::Lost(error) => Failure::Undone(error),
+            other => other,
+        }
     }
 }
 
@@ -142,8 +155,9 @@ pub trait Server: Send + Sync {
 
     /// Applies a batch if the newest state is `base`; any, when that is `None`, as it is for
     /// maintenance. Atomically, in one round trip, and only once for each commit id, which is looked
-    /// for first. Answers when the batch is as durable as [`Server::durable`] can promise.
-    fn commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer>;
+    /// for first. Answers when the batch is as durable as [`Server::durable`] can promise. Leases in
+    /// `released` end, whatever becomes of the batch.
+    fn commit(&self, base: Option<State>, batch: &Batch, released: &[LeaseId]) -> Reply<Answer>;
 
     /// Keeps the commits of other clients away, maintenance excepted, until [`Server::unlock`] or for
     /// `duration`; `false` when another client does already.

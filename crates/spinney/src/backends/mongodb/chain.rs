@@ -116,6 +116,13 @@ impl Shared {
 
     /// Makes a commit of a batch; see [`crate::network::server::Server::commit`].
     pub async fn commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer> {
+        self.try_commit(base, batch).await.map_err(|failure| {
+            let is_sent = self.known().unsure(batch.commit_id).is_some();
+            if is_sent { failure } else { failure.unsent() }
+        })
+    }
+
+    async fn try_commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer> {
         for _ in 0..TRIES_MAX {
             let unsure = self.known().unsure(batch.commit_id);
             let mut newest = self.fresh().await?;
@@ -152,8 +159,8 @@ impl Shared {
                 Inserted::Made(made) => return Ok(Answer::Committed(made.state)),
                 Inserted::Taken => {
                     // By somebody else, or by this batch if an answer to it was lost before.
-                    self.known().set_unsure(batch.commit_id, unsure);
                     self.look().await?;
+                    self.known().set_unsure(batch.commit_id, unsure);
                 }
             }
         }
@@ -190,6 +197,7 @@ impl Shared {
         let document = commit.encode()?;
         self.apply(newest).await?;
         let looked = Moment::now();
+        let unsure = self.known().unsure(id);
         self.known().set_unsure(id, Some(state));
         let inserted = self.answer(self.commits.insert_one(document)).await?;
         let failed = match inserted {
@@ -202,8 +210,8 @@ impl Shared {
             Err(error) if is_duplicate(&error) => return Ok(Inserted::Taken),
             Err(error) => failure(&self.shown, &error),
         };
-        if let Failure::Refused(_) = failed {
-            self.known().set_unsure(id, None);
+        if let Failure::Refused(_) | Failure::Undone(_) = failed {
+            self.known().set_unsure(id, unsure);
         }
         Err(failed)
     }

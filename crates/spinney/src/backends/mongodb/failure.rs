@@ -52,7 +52,7 @@ pub fn failure(shown: &str, error: &DriverError) -> Failure {
             Failure::Refused(Error::io(format!("{shown}: the server's certificate is not trusted")))
         }
         ErrorKind::ServerSelection { .. } => {
-            lost(&"no server answers; is it running, and may it be reached?")
+            lost(&"no server answers; is it running, and may it be reached?").unsent()
         }
         ErrorKind::Io(_)
         | ErrorKind::ConnectionPoolCleared { .. }

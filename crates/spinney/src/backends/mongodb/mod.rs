@@ -91,7 +91,9 @@ impl MongoDb {
             Err(failure) => {
                 runtime.shutdown_background();
                 return Err(match failure {
-                    Failure::Lost(error) | Failure::Refused(error) => error,
+                    Failure::Lost(error) | Failure::Undone(error) | Failure::Refused(error) => {
+                        error
+                    }
                     Failure::Expired => {
                         Error::io("mongodb: the store changes too fast to be opened")
                     }
@@ -286,9 +288,16 @@ impl Server for MongoDb {
         })
     }
 
-    fn commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer> {
-        let batch = batch.clone();
-        let answer = self.run(async move |shared| shared.commit(base, &batch).await)?;
+    fn commit(&self, base: Option<State>, batch: &Batch, released: &[LeaseId]) -> Reply<Answer> {
+        let (batch, released) = (batch.clone(), released.to_vec());
+        let answer = self.run(async move |shared| {
+            let answer = shared.commit(base, &batch).await;
+            if let Err(failure) = shared.release(&released).await {
+                // They end by themselves.
+                log::debug!("leases stay until their time is up: {failure:?}");
+            }
+            answer
+        })?;
         if let Answer::Committed(state) = answer {
             self.worker.tell(state);
         }

@@ -42,7 +42,8 @@ impl Place {
         let database = options.default_database.clone().unwrap_or_else(|| DATABASE.to_owned());
         let shown = format!("{}/{database}?store={store}", without_user(&hosts(&url)));
         options.app_name.get_or_insert_with(|| "spinney".to_owned());
-        options.server_selection_timeout = Some(timeout);
+        // Less than for an answer, so that it is known that nothing was sent.
+        options.server_selection_timeout = Some(timeout - timeout / 8);
         options.connect_timeout = Some(timeout);
         // Whoever calls sends again what was lost; it knows for how long.
         options.retry_reads = Some(false);

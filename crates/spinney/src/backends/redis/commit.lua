@@ -1,8 +1,17 @@
 -- Applies a batch if the state is the one that it was made for, once for each commit id.
 -- ARGV: store id, run of the server, client, commit id, state that it was made for or nothing, channel
--- or nothing, then the changes: `put` key value, `delete` key, `range` from to.
+-- or nothing, how many leases end, these, then the changes: `put` key value, `delete` key, `range` from to.
 if facts[2] ~= ARGV[2] then return { 'run' } end
 local client, commit, base = ARGV[3], ARGV[4], ARGV[5]
+local changes_at = 8 + ARGV[7]
+if changes_at > 8 then
+  unheard(function()
+    for i = 8, changes_at - 1 do
+      redis.call('ZREM', leases, ARGV[i])
+      redis.call('ZREM', ends, ARGV[i])
+    end
+  end)
+end
 local made = redis.call('HGET', commits, commit) or redis.call('HGET', commits_before, commit)
 if made then return { 'committed', made } end
 local now = now_ms()
@@ -51,7 +60,7 @@ local function change(key, value)
   end
 end
 
-local i = 7
+local i = changes_at
 while i <= #ARGV do
   local operation = ARGV[i]
   if operation == 'put' then

@@ -17,12 +17,13 @@ pub(super) fn failure(address: &impl Display, error: &RedisError) -> Failure {
         let text = format!("{address}: {text}");
         Failure::Lost(Error::new(kind, text).with_source(Said::of(error)))
     };
+    let undone = |kind, text: &str| lost(kind, text).unsent();
     if error.is_timeout() {
         return lost(ErrorKind::Io, "the server did not answer in time");
     }
     match error.kind() {
         Kind::Io if error.is_connection_refusal() => {
-            return lost(ErrorKind::Io, "the server cannot be reached");
+            return undone(ErrorKind::Io, "the server cannot be reached");
         }
         Kind::Io if error.to_string().contains("certificate") => {
             return refused(ErrorKind::Io, "the server's certificate is not trusted");
@@ -46,14 +47,14 @@ pub(super) fn failure(address: &impl Display, error: &RedisError) -> Failure {
             ErrorKind::Denied,
             "the server wants a password; put it into the URL, as in `redis://:password@host`",
         ),
-        Some("LOADING") => lost(ErrorKind::Busy, "the server is still loading its data"),
-        Some("BUSY") => lost(ErrorKind::Busy, "the server is busy with a script"),
+        Some("LOADING") => undone(ErrorKind::Busy, "the server is still loading its data"),
+        Some("BUSY") => undone(ErrorKind::Busy, "the server is busy with a script"),
         Some("CLUSTERDOWN" | "MASTERDOWN") => {
-            lost(ErrorKind::Busy, "a part of the cluster is down")
+            undone(ErrorKind::Busy, "a part of the cluster is down")
         }
         // Some of the tree's keys are on one master and some on another; scripts wait for the end of it.
         Some("TRYAGAIN" | "ASK") => {
-            lost(ErrorKind::Busy, "the slot is just being moved to another master")
+            undone(ErrorKind::Busy, "the slot is just being moved to another master")
         }
         Some("NOREPLICAS") => refused(
             ErrorKind::Busy,

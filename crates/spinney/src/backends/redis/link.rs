@@ -126,7 +126,7 @@ impl Links {
             }
             b"run" => {
                 let text = "the server started anew again and again";
-                Err(Failure::Lost(Error::io(format!("{}: {text}", self.address))))
+                Err(Failure::Undone(Error::io(format!("{}: {text}", self.address))))
             }
             _ => Ok(told),
         }
@@ -163,14 +163,14 @@ impl Links {
     fn with_link<T>(&self, mut request: impl FnMut(&mut Link) -> RedisResult<T>) -> Reply<T> {
         for _ in 0..REDIRECTIONS_MAX {
             let server = self.servers.master(self.slot);
-            let server = server.map_err(|error| failure(&self.address, &error))?;
+            let server = server.map_err(|error| failure(&self.address, &error).unsent())?;
             let failed = |error: &RedisError| {
                 if !is_of_server(error) {
                     self.servers.lost(&server);
                 }
                 failure(&Place(self, &server), error)
             };
-            let mut link = self.servers.link(&server).map_err(|error| failed(&error))?;
+            let mut link = self.servers.link(&server).map_err(|error| failed(&error).unsent())?;
             self.run.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&link.run);
             match request(&mut link) {
                 Ok(answer) => {
@@ -195,7 +195,7 @@ impl Links {
         }
         let text =
             "masters send the request from one to the other; the cluster is being rearranged";
-        Err(Failure::Lost(Error::busy(format!("{}: {text}", self.address))))
+        Err(Failure::Undone(Error::busy(format!("{}: {text}", self.address))))
     }
 }
 

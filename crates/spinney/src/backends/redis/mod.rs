@@ -151,7 +151,7 @@ impl Redis {
             match Settings::read(&self.links) {
                 Ok(read) => *settings = read,
                 // A server that is just not there answers no commit either.
-                Err(Failure::Lost(_)) => {}
+                Err(Failure::Lost(_) | Failure::Undone(_)) => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -292,13 +292,17 @@ impl Server for Redis {
         Ok(self.read(view, bounds, direction, limit, &[])?.0)
     }
 
-    fn commit(&self, base: Option<State>, batch: &Batch) -> Reply<Answer> {
+    fn commit(&self, base: Option<State>, batch: &Batch, released: &[LeaseId]) -> Reply<Answer> {
         batch.check_limits(&CAPABILITIES)?;
         let commit_id = batch.commit_id.to_be_bytes();
         let base = base.map(|base| base.to_string()).unwrap_or_default();
         let channel = self.links.channel();
-        let mut args: Vec<&[u8]> = Vec::with_capacity(4 + 3 * batch.changes.len());
+        let released: Vec<String> = released.iter().map(LeaseId::to_string).collect();
+        let released_len = released.len().to_string();
+        let mut args: Vec<&[u8]> = Vec::with_capacity(5 + released.len() + 3 * batch.changes.len());
         args.extend([self.client.as_bytes(), &commit_id, base.as_bytes(), channel.as_bytes()]);
+        args.push(released_len.as_bytes());
+        args.extend(released.iter().map(String::as_bytes));
         for change in &batch.changes {
             match change {
                 Change::Put(key, value) => args.extend([b"put", &**key, &**value]),
@@ -387,7 +391,7 @@ fn after(key: &[u8]) -> Vec<u8> {
 /// What whoever opens a store is told; nothing is tried again there.
 fn into_error(failure: Failure) -> Error {
     match failure {
-        Failure::Lost(error) | Failure::Refused(error) => error,
+        Failure::Lost(error) | Failure::Undone(error) | Failure::Refused(error) => error,
         Failure::Expired => Error::new(ErrorKind::Closed, "a lease has ended"),
     }
 }
