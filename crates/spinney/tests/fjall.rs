@@ -124,6 +124,20 @@ fn what_is_not_its_store_is_refused_and_stays() {
     assert!(!unfinished.join("engine/half").exists());
 }
 
+#[test]
+fn a_snapshot_outlives_its_handle() {
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    let first = store(open(&dir));
+    first.write(|tx| tx.set("/a", &1.into())).expect("write");
+    let snapshot = first.read().expect("read");
+    drop(first);
+    let second = store(open(&dir));
+    second.write(|tx| tx.set("/a", &2.into())).expect("write");
+    assert_eq!(snapshot.get("/a").expect("get"), Some(1.into()));
+    assert_eq!(second.read().and_then(|all| all.get("/a")).expect("get"), Some(2.into()));
+}
+
 fn grow(store: &Store, from: u64, to: u64, len: usize) {
     for n in from..to {
         let page: Vec<Value> =

@@ -71,7 +71,7 @@ impl Engine {
             return Err(Error::corrupted(format!("`{shown}` is missing; restore a backup")));
         }
         let engine = Engine::open_or_make(dir)?;
-        engine.snapshot().checkpoint()?;
+        engine.snapshot(()).checkpoint()?;
         Ok(engine)
     }
 
@@ -83,11 +83,12 @@ impl Engine {
         Ok(Engine { database, records, path: dir.to_owned(), folds: AtomicU64::new(0) })
     }
 
-    /// Pins the newest state.
-    pub fn snapshot(&self) -> EngineSnapshot {
+    /// Pins the newest state, which keeps `owner` as long as it is held.
+    pub fn snapshot<O>(&self, owner: O) -> EngineSnapshot<O> {
         // In this order: what a fold brings after it was counted may be seen, never the other way round.
         let folds = self.folds();
-        EngineSnapshot { snapshot: self.database.snapshot(), records: self.records.clone(), folds }
+        let (snapshot, records) = (self.database.snapshot(), self.records.clone());
+        EngineSnapshot { snapshot, records, folds, _owner: owner }
     }
 
     /// Folds by this process.
@@ -161,14 +162,16 @@ fn keyspace_options() -> KeyspaceCreateOptions {
 }
 
 /// A state of the engine.
-pub struct EngineSnapshot {
+pub struct EngineSnapshot<O> {
     snapshot: ::fjall::Snapshot,
     records: Keyspace,
     /// The folds by this process that it has at least.
     pub folds: u64,
+    // Goes last.
+    _owner: O,
 }
 
-impl EngineSnapshot {
+impl<O> EngineSnapshot<O> {
     /// Up to where the journal is in this state.
     pub fn checkpoint(&self) -> Result<Checkpointed> {
         let record = self.snapshot.get(&self.records, CHECKPOINT_KEY).map_err(read_error)?;
@@ -178,7 +181,7 @@ impl EngineSnapshot {
     }
 }
 
-impl Snapshot for EngineSnapshot {
+impl<O: Send + Sync> Snapshot for EngineSnapshot<O> {
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         if key <= CHECKPOINT_KEY {
             return Ok(None);

@@ -50,13 +50,16 @@ pub struct Store {
 }
 
 /// The tail of a moment over the engine's state of that moment.
-pub type StoreSnapshot = Layered<EngineSnapshot>;
+///
+/// It keeps the store open: the engine's files stay locked until the last one goes, so whoever opens the
+/// store meanwhile must find this one.
+pub type StoreSnapshot = Layered<EngineSnapshot<Arc<Store>>>;
 
 impl Store {
     pub fn open(directory: Directory, segments: Segments, limits: Limits) -> Result<Arc<Store>> {
         let engine = Engine::open(&directory.path.join(FOLDER))?;
         let mut tail = Tail::new(Journal::new(segments));
-        let state = engine.snapshot();
+        let state = engine.snapshot(());
         tail.recover(state.checkpoint()?)?;
         let revision = tail.overlay().clone().over(state).revision()?;
         tail.revision = revision;
@@ -82,9 +85,10 @@ impl Store {
         Ok(store)
     }
 
-    pub fn snapshot(&self) -> StoreSnapshot {
+    pub fn snapshot(self: &Arc<Self>) -> StoreSnapshot {
         let tail = self.tail();
-        tail.overlay().clone().over(self.engine.snapshot()).named(tail.version())
+        let engine = self.engine.snapshot(Arc::clone(self));
+        tail.overlay().clone().over(engine).named(tail.version())
     }
 
     pub fn write_guard(&self) -> Result<MutexGuard<'_, ()>> {
@@ -267,7 +271,7 @@ impl Store {
     }
 
     /// Fills a new engine's folder with the newest state.
-    pub fn copy_to(&self, folder: &Path) -> Result<()> {
+    pub fn copy_to(self: &Arc<Self>, folder: &Path) -> Result<()> {
         Engine::create(folder)?;
         let copy = Engine::open(folder)?;
         let state = self.snapshot();
