@@ -119,6 +119,8 @@ pub enum Unit {
     Bytes,
     /// Operations a second.
     Rate,
+    /// Whatever is counted.
+    Count,
 }
 
 const LEAF_ROWS: [&str; 3] = ["create an item", "modify an item", "remove an item"];

@@ -332,6 +332,7 @@ fn amount(value: f64, unit: Unit) -> String {
         Unit::Microseconds => in_time(value).trim_end().to_owned(),
         Unit::Bytes => in_bytes(value),
         Unit::Rate => in_rate(value),
+        Unit::Count => value.to_string(),
     }
 }
 
