@@ -1,18 +1,55 @@
-//! Runs the scripts in `tests/scripts`: command lines and what they must print.
+//! Runs the scripts in `tests/scripts`: command lines and what they must print, on each backend.
 //!
 //! A line that starts with `$ ` is run by `sh` in a folder of the script's own, and `> ` lines go
 //! on with it. What it printed follows: stdout, then stderr, then `? CODE` if that is not 0. A `#`
 //! starts a comment, `⏎` is an empty line of output, and
 //! `$PWD` the folder. `UPDATE=1 cargo test` writes what is printed now into the scripts; read the
 //! difference before you commit it.
+//!
+//! Without a word a script is about LMDB, in `spinney-store`; on another backend `SPINNEY_STORE` names
+//! the store, and it must print the same. `# not on BACKEND, ..: WHY` and `# on lmdb alone: WHY` say where
+//! it cannot.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use spinney_conformance::servers::mongodb::MongoServer;
+use spinney_conformance::servers::redis::RedisServer;
+
+/// The backend of a store that nobody has named.
+const USUAL: &str = "lmdb";
+
 #[test]
 fn scripts_print_what_they_say() {
+    run_all(USUAL, &|_| None);
+}
+
+#[test]
+fn scripts_print_the_same_on_fjall() {
+    run_all("fjall", &|_| Some("fjall:store".to_owned()));
+}
+
+#[test]
+fn scripts_print_the_same_on_a_json_file() {
+    run_all("json", &|_| Some("json:store.json".to_owned()));
+}
+
+#[test]
+fn scripts_print_the_same_on_redis() {
+    let Some(server) = RedisServer::start_durable() else { return };
+    run_all("redis", &|script| Some(server.url(script)));
+}
+
+#[test]
+fn scripts_print_the_same_in_mongodb() {
+    let Some(server) = MongoServer::start_indexed() else { return };
+    run_all("mongodb", &|script| Some(server.url(script)));
+}
+
+/// Runs each script on a store of its own, which `store` names.
+fn run_all(backend: &str, store: &dyn Fn(&str) -> Option<String>) {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder())
         .expect("the scripts are there")
         .map(|entry| entry.expect("reads").path())
@@ -20,32 +57,52 @@ fn scripts_print_what_they_say() {
         .collect();
     paths.sort();
     assert!(paths.len() > 10, "only {} scripts", paths.len());
-    let threads: Vec<_> = paths
-        .into_iter()
-        .map(|path| std::thread::spawn(move || (run_script(&path), path)))
-        .collect();
+    let mut threads = Vec::new();
+    for path in paths {
+        let expected = fs::read_to_string(&path).expect("the script reads");
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+        if let Some(why) = kept_from(&expected, backend) {
+            println!("skipped: the script {name} on {backend}: {why}");
+            continue;
+        }
+        let store = store(name);
+        threads.push(std::thread::spawn(move || {
+            let found = run_script(&expected, store.as_deref());
+            (expected, found, path)
+        }));
+    }
     let mut failures = String::new();
     for thread in threads {
-        let ((expected, found), path) = thread.join().expect("runs");
+        let (expected, found, path) = thread.join().expect("runs");
         if expected == found {
             continue;
         }
-        if std::env::var_os("UPDATE").is_some() {
+        if backend == USUAL && std::env::var_os("UPDATE").is_some() {
             fs::write(&path, found).expect("writes");
         } else {
             let _ = write!(failures, "{}:\n{}", path.display(), difference(&expected, &found));
         }
     }
-    assert!(failures.is_empty(), "\n{failures}");
+    assert!(failures.is_empty(), "\non {backend}:\n{failures}");
+}
+
+/// Why a script is not for a backend, if it is not.
+fn kept_from<'s>(script: &'s str, backend: &str) -> Option<&'s str> {
+    script.lines().find_map(|line| {
+        if let Some(why) = line.strip_prefix("# on lmdb alone: ") {
+            return (backend != USUAL).then_some(why);
+        }
+        let (backends, why) = line.strip_prefix("# not on ")?.split_once(": ")?;
+        backends.split(", ").any(|other| other == backend).then_some(why)
+    })
 }
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
 }
 
-/// The script as it stands, and as it would stand if what is printed now were right.
-fn run_script(path: &Path) -> (String, String) {
-    let expected = fs::read_to_string(path).expect("the script reads");
+/// A script as it would stand if what is printed now were right.
+fn run_script(expected: &str, store: Option<&str>) -> String {
     let home = tempfile::tempdir().expect("a folder");
     let mut found = String::new();
     let mut lines = expected.lines().peekable();
@@ -58,37 +115,43 @@ fn run_script(path: &Path) -> (String, String) {
                 let _ = writeln!(found, "{line}");
                 command = command + "\n" + &line[2..];
             }
-            found.push_str(&run(&command, home.path()));
+            found.push_str(&run(&command, home.path(), store));
             within_output = true;
         } else if line.is_empty() || line.starts_with('#') {
             let _ = writeln!(found, "{line}");
             within_output = false;
         } else {
-            assert!(within_output, "{}: no command before `{line}`", path.display());
+            assert!(within_output, "no command before `{line}`");
         }
     }
-    (expected, found)
+    found
 }
 
-fn run(command: &str, home: &Path) -> String {
+fn run(command: &str, home: &Path, store: Option<&str>) -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_spinney"));
     let mut path = binary.parent().expect("it is in a folder").as_os_str().to_owned();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
-    let output = Command::new("sh")
+    let mut sh = Command::new("sh");
+    match store {
+        Some(store) => sh.env("SPINNEY_STORE", store),
+        None => sh.env_remove("SPINNEY_STORE"),
+    };
+    let output = sh
         .args(["-c", command])
         .current_dir(home)
         .env("PATH", path)
         .env("LC_ALL", "C")
         .env("COLUMNS", "100")
-        .env_remove("SPINNEY_STORE")
         .stdin(Stdio::null())
         .output()
         .expect("sh runs");
     let mut text = String::new();
     for stream in [&output.stdout, &output.stderr] {
         let home = home.to_str().expect("it is UTF-8");
-        for line in String::from_utf8_lossy(stream).replace(home, "$PWD").lines() {
+        // Where the environment names a store, the usage of a command has it, too.
+        let printed = String::from_utf8_lossy(stream).replace("--store <URL> ", "");
+        for line in printed.replace(home, "$PWD").lines() {
             text.push_str(if line.is_empty() { "⏎" } else { line });
             text.push('\n');
         }

@@ -7,6 +7,8 @@
 use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
+#[cfg(feature = "schema")]
+use spinney_core::Map;
 use spinney_core::backend::Revision;
 use spinney_core::transaction::{Existing, Transaction};
 use spinney_core::visit::StoredText;
@@ -26,14 +28,14 @@ pub struct Copied {
     pub revision: Revision,
     /// Bytes of the tagged text of everything.
     pub text_len_bytes: u64,
-    /// The hash of both.
+    /// The hash of the copy.
     pub hash: ValueHash,
 }
 
 impl Store {
     /// Makes this store, which must be empty, the copy of a state of another one: trees with the ids of
-    /// their list elements, metadata, bytes, attached schemas. `progress` is told bytes of the text that
-    /// have been read.
+    /// their list elements, metadata, bytes, and attached schemas, wherever the two keep them. `progress`
+    /// is told bytes of the text that have been read.
     ///
     /// # Errors
     /// `Denied` to who may not read all of the other store; `AlreadyExists` when this store is not empty; `Corrupted` when what was stored does not read
@@ -43,41 +45,50 @@ impl Store {
     /// # Durability
     /// Durable, however the store was opened. Whatever ends it before, this store stays empty, and the
     /// next writer gives back what was built ahead. Where trees are kept apart, those are there that
-    /// were complete; schemas stay behind.
+    /// were complete, each with its schemas.
     ///
     /// # Complexity
     /// O(size), three times: reading, writing, reading back; memory for buffers, and on backends that
     /// hold everything in memory for that.
     pub fn copy_from(&self, from: &Snapshot, progress: &mut dyn FnMut(u64)) -> Result<Copied> {
         from.require_whole()?;
-        if self.forest().is_some() {
-            return self.copy_trees(from, progress);
-        }
-        let copied = self.copy_node("", from, &|tx| refuse_content(tx.count("")?), progress)?;
-        if self.read()?.hash("")? != Some(copied.hash) {
-            return Err(differs());
-        }
-        Ok(copied)
+        let schemas = Schemas::of(from)?;
+        let copied = match self.forest() {
+            Some(_) => self.copy_trees(from, &schemas, progress)?,
+            None => {
+                let is_empty = |tx: &Transaction<'_>| refuse_content(tx.count("")?);
+                let copied = self.copy_node("", from, &schemas, &is_empty, progress)?;
+                let (hash, _) = read_text("", &self.read()?, &schemas, &mut Nobody, &mut |_| ())?;
+                if hash != copied.hash {
+                    return Err(differs());
+                }
+                copied
+            }
+        };
+        let copy = self.read()?;
+        schemas.check(&copy)?;
+        Ok(Copied { hash: copy.hash("")?.ok_or_else(differs)?, ..copied })
     }
 
     /// As [`Store::copy_from`], where trees are kept apart: one commit for each of them.
-    fn copy_trees(&self, from: &Snapshot, progress: &mut dyn FnMut(u64)) -> Result<Copied> {
+    fn copy_trees(
+        &self,
+        from: &Snapshot,
+        schemas: &Schemas,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Copied> {
         refuse_content(self.read()?.count("")?)?;
         let mut sum = Copied { revision: 0, text_len_bytes: 0, hash: ValueHash::of(&Value::Null) };
         for tree in from.list("", None, None)?.unwrap_or_default() {
-            // Schemas are attached to each tree by itself.
-            #[cfg(feature = "schema")]
-            if tree.segment == crate::schemas::NAME {
-                continue;
-            }
-            if RESERVED.contains(&&*tree.segment) {
+            if schemas.left_out.contains(&&*tree.segment) {
                 continue;
             }
             let path = Path::root().child(&tree.segment);
             let before = sum.text_len_bytes;
-            let copied = self.copy_node(
+            let copied = self.holding_or_new(&path)?.copy_node(
                 &path,
                 from,
+                schemas,
                 &|tx| refuse_content(Some(u64::from(tx.exists(&path)?))),
                 &mut |bytes| progress(before + bytes),
             )?;
@@ -87,15 +98,15 @@ impl Store {
                 return Err(differs());
             }
         }
-        sum.hash = self.read()?.hash("")?.ok_or_else(differs)?;
         Ok(sum)
     }
 
-    /// Copies a node to the same path, if `check` lets it, as one commit.
+    /// Copies a node to the same path with the schemas in it, if `check` lets it, as one commit.
     fn copy_node(
         &self,
         path: &str,
         from: &Snapshot,
+        schemas: &Schemas,
         check: &dyn Fn(&Transaction<'_>) -> Result<()>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Copied> {
@@ -103,21 +114,87 @@ impl Store {
         let committed = self.write_with(Durability::Durable, |transaction| {
             check(transaction)?;
             transaction.set_with(path, Existing::Any, |target| {
-                let counted = Counted { hash: Sha256::new(), len: 0, progress: &mut *progress };
-                let text = JsonWriter::new(counted, Layout::Compact, Fidelity::Tagged);
-                let mut both = Both { target, text };
-                match path.is_empty() {
-                    true => from.visit(path, &mut Without::new(&mut both, RESERVED))?,
-                    false => from.visit(path, &mut both)?,
-                };
-                let counted = both.text.finish()?;
-                let hash = ValueHash::from_bytes(counted.hash.finalize().into());
-                read = Some((hash, counted.len));
+                read = Some(read_text(path, from, schemas, target, progress)?);
                 Ok(())
-            })
+            })?;
+            schemas.attach(transaction, self.base_path(), path)
         })?;
         let (hash, text_len_bytes) = read.expect("the write has succeeded");
         Ok(Copied { revision: committed.revision, text_len_bytes, hash })
+    }
+}
+
+/// Reads a node as text and hands it to whoever builds it; its hash and its length.
+fn read_text(
+    path: &str,
+    from: &Snapshot,
+    schemas: &Schemas,
+    target: &mut dyn Visitor,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(ValueHash, u64)> {
+    let counted = Counted { hash: Sha256::new(), len: 0, progress };
+    let text = JsonWriter::new(counted, Layout::Compact, Fidelity::Tagged);
+    let mut both = Both { target, text };
+    match path.is_empty() {
+        true => from.visit(path, &mut Without::new(&mut both, &schemas.left_out))?,
+        false => from.visit(path, &mut both)?,
+    };
+    let counted = both.text.finish()?;
+    Ok((ValueHash::from_bytes(counted.hash.finalize().into()), counted.len))
+}
+
+/// The schemas that go along, and what of the root does not go as content.
+struct Schemas {
+    #[cfg(feature = "schema")]
+    entries: Vec<crate::schemas::Carried>,
+    left_out: Vec<&'static str>,
+}
+
+#[cfg(feature = "schema")]
+impl Schemas {
+    fn of(from: &Snapshot) -> Result<Schemas> {
+        use crate::schemas::{NAME, TREE, carried_by};
+        let entries = carried_by(from)?;
+        let mut left_out = RESERVED.to_vec();
+        // A document may have a member of that name, which is content.
+        match !from.base_path().is_empty() && from.node(TREE)?.is_some() {
+            false => left_out.push(NAME),
+            true if entries.is_empty() => {}
+            true => {
+                return Err(Error::invalid_input(format!(
+                    "the document has schemas, and besides a member `{NAME}`, in which other stores keep theirs; rename it"
+                )));
+            }
+        }
+        Ok(Schemas { entries, left_out })
+    }
+
+    fn attach(&self, transaction: &mut Transaction<'_>, base: &str, path: &str) -> Result<()> {
+        crate::schemas::attach(transaction, base, path, &self.entries)
+    }
+
+    /// Refuses a copy that lacks any.
+    fn check(&self, copy: &Snapshot) -> Result<()> {
+        let copied = crate::schemas::carried_by(copy)?;
+        let has = |entry: &Map| copied.iter().any(|(_, other)| other == entry);
+        let has_all = self.entries.iter().all(|(_, entry)| has(entry));
+        if has_all { Ok(()) } else { Err(differs()) }
+    }
+}
+
+/// Where nothing judges them, they are content.
+#[cfg(not(feature = "schema"))]
+impl Schemas {
+    fn of(_from: &Snapshot) -> Result<Schemas> {
+        Ok(Schemas { left_out: RESERVED.to_vec() })
+    }
+
+    fn attach(&self, _: &mut Transaction<'_>, _base: &str, _path: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn check(&self, _copy: &Snapshot) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -176,6 +253,31 @@ impl<W: Write> Visitor for Both<'_, W> {
 
     fn element(&mut self, id: u64) {
         self.target.element(id);
+    }
+}
+
+/// Builds nothing.
+struct Nobody;
+
+impl Visitor for Nobody {
+    fn open(&mut self, _container: Container) -> Result<()> {
+        Ok(())
+    }
+
+    fn key(&mut self, _key: Key<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn scalar(&mut self, _scalar: Scalar<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn meta(&mut self, _name: &str, _value: &str) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -270,6 +372,37 @@ mod tests {
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
         to.write(|tx| tx.insert("/paged/0", &7.into()))?;
         assert!(to.read()?.check()?.is_sound());
+        Ok(())
+    }
+
+    #[cfg(feature = "schema")]
+    #[test]
+    fn schemas_go_along_wherever_they_are_kept() -> Result<()> {
+        use crate::schemas::SchemaOptions;
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| format!("json:{}", folder.path().join(name).display());
+        let text = crate::formats::parse(r#"{"type": "string"}"#)?;
+        let first = crate::open("memory:")?;
+        first.write(|tx| tx.set("/people/ada", &"Ada".into()))?;
+        for path in ["/people/ada", "/people/bob", "/other"] {
+            first.set_schema(path, &text, SchemaOptions::default())?;
+        }
+        let attached = |store: &Store| -> Result<Vec<String>> {
+            Ok(store.schemas()?.into_iter().map(|(path, _)| path.to_string()).collect())
+        };
+        let stores = [first, crate::open(&file("a.json"))?, crate::open("memory:")?];
+        for pair in stores.windows(2) {
+            pair[1].copy_from(&pair[0].read()?, &mut |_| ())?;
+            assert_eq!(attached(&pair[1])?, ["/people/ada", "/people/bob", "/other"]);
+            let refused = pair[1].write(|tx| tx.set("/people/ada", &1.into())).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Invalid);
+            assert!(pair[1].read()?.check()?.is_sound());
+        }
+        assert_eq!(stores[1].read()?.list("", None, None)?.map(|all| all.len()), Some(1));
+        assert_eq!(stores[0].read()?.hash("")?, stores[2].read()?.hash("")?);
+        // One that is attached later takes the place of none.
+        stores[2].set_schema("/new", &text, SchemaOptions::default())?;
+        assert_eq!(attached(&stores[2])?.len(), 4);
         Ok(())
     }
 

@@ -237,11 +237,16 @@ impl Snapshot {
     }
 
     /// What answers for a path; `None` when trees are kept apart and there is none of that name.
-    fn holder(&self, path: &str) -> Result<Option<&Snapshot>> {
+    pub(crate) fn holder(&self, path: &str) -> Result<Option<&Snapshot>> {
         match &self.made_of {
             MadeOf::Trees(trees) => trees.holder(path),
             _ => Ok(Some(self)),
         }
+    }
+
+    /// Where the paths of users begin.
+    pub(crate) fn base_path(&self) -> &str {
+        &self.origin.base_path
     }
 
     /// The trees, when they are kept apart and a path names their root.

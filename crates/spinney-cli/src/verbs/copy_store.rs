@@ -15,8 +15,8 @@ not: that of the copy begins with it. Access rules and locks stay behind. FROM m
 TO is made, or must be empty. All of it becomes visible at once, when it is durable; then it is read
 back and compared. Whatever comes between, TO stays empty, and the command can be given again.
 
-A JSON file is one tree, and its own schemas stay with it; those of FROM become its member `.schemas`,
-and count again in a store that the file is copied to. The command says when schemas stayed behind.
+A JSON file is one tree, whose members are the trees of FROM or TO; its schemas are in its side file,
+and go along, too.
 
 Examples:
   spinney copy-store people.store fjall:people.fjall
@@ -34,8 +34,7 @@ pub struct CopyStore {
 
 impl CopyStore {
     pub fn run(self, global: &Global) -> Result<()> {
-        let source = global.seated(to_read().open(&self.from)?)?;
-        let from = source.read()?;
+        let from = global.seated(to_read().open(&self.from)?)?.read()?;
         let to = global.seated(self.write.options().open(&self.to)?)?;
         let bar = progress::bytes("copying", None, global.quiet);
         let copied = to.copy_from(&from, &mut |bytes| bar.set_position(bytes));
@@ -48,13 +47,6 @@ impl CopyStore {
             "copied {bytes} bytes of text to `{}`, revision {revision}; read back, it is the same",
             self.to
         ));
-        let stayed = source.schemas()?.len().saturating_sub(to.schemas()?.len());
-        if stayed > 0 {
-            global.note(&format!(
-                "{stayed} schemas are not attached to `{}`; `spinney schema set` does it",
-                self.to
-            ));
-        }
         Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! judges commits. What a schema means is the business of `spinney-schema`.
 
 mod attached;
+mod carried;
 mod guard;
 
 use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
@@ -15,6 +16,7 @@ use crate::access::Right;
 use crate::store::{Committed, Store};
 
 pub(crate) use attached::{Cache, carried, carry};
+pub(crate) use carried::{Carried, attach, carried_by};
 pub(crate) use guard::Guard;
 
 /// The tree that holds the schemas of a store, each under its id: `path`, `schema` and, unless the
@@ -57,8 +59,7 @@ impl Store {
             if let Some(old) = old {
                 transaction.remove(&old)?;
             }
-            // Nothing else has this revision, so ids never come again.
-            let id = transaction.base() + 1;
+            let id = carried::next_id(transaction)?;
             let mut entry = Map::new();
             entry.insert("path", path);
             entry.insert("schema", schema.clone());
