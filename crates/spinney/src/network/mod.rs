@@ -54,6 +54,8 @@ pub struct Network<S: Server> {
     writing: Mutex<Option<Writing>>,
     /// A commit was given up, and whether it was made, or will be, is not known.
     is_unsettled: AtomicBool,
+    /// What was built ahead was given up, since another client came first: much work to do once more.
+    has_lost_build: AtomicBool,
     is_read_only: bool,
 }
 
@@ -65,6 +67,7 @@ impl<S: Server + 'static> Network<S> {
             writer: Mutex::new(()),
             writing: Mutex::new(None),
             is_unsettled: AtomicBool::new(false),
+            has_lost_build: AtomicBool::new(false),
             is_read_only: false,
         }
     }
@@ -103,7 +106,7 @@ impl<S: Server + 'static> Network<S> {
                 self.change_own_writing(|writing| writing.guessed = guess.version());
                 guess
             }
-            None => self.client.snapshot()?.of_writer(writing.is_expired),
+            None => self.client.snapshot()?.of_writer(writing.is_outdated),
         };
         if writing.head.is_none() {
             let head = head_of(&seen)?;
@@ -243,7 +246,8 @@ impl<S: Server + 'static> Backend for Network<S> {
         self.settle()?;
         *self.writing() = Some(Writing::new(conflicts));
         let guard = Guard { network: self, _writer: writer };
-        if conflicts >= CONFLICTS_BEFORE_LOCK {
+        let lost_build = conflicts > 0 && self.has_lost_build.swap(false, Ordering::AcqRel);
+        if lost_build || conflicts >= CONFLICTS_BEFORE_LOCK {
             self.lock_others_out()?;
         }
         Ok(Box::new(guard))
@@ -256,8 +260,7 @@ impl<S: Server + 'static> Backend for Network<S> {
         if batch.is_maintenance() {
             // The server knows commits by their ids, and maintenance has none.
             batch.commit_id = fastrand::u128(..);
-            if head.is_some() && self.own_writing().is_some_and(|writing| writing.conflicts > 0) {
-                // What is built ahead is much work to lose once more.
+            if self.own_writing().is_some_and(|writing| writing.locked_until.is_some()) {
                 self.lock_others_out()?;
             }
         }
@@ -267,6 +270,8 @@ impl<S: Server + 'static> Backend for Network<S> {
         let mut pauses = Pauses::new(LOCK_TIME * 2);
         loop {
             let Some(base) = self.base_of(&batch, seen.as_ref())? else {
+                self.change_own_writing(Writing::outdate);
+                self.has_lost_build.fetch_or(batch.is_maintenance(), Ordering::AcqRel);
                 return Ok(Outcome::Conflict);
             };
             match self.send(is_conditional.then_some(base), &batch)? {
@@ -295,7 +300,7 @@ impl<S: Server + 'static> Backend for Network<S> {
 
     fn is_newest(&self) -> Result<bool> {
         match self.own_writing() {
-            Some(writing) if writing.is_expired() => Ok(false),
+            Some(writing) if writing.is_outdated() => Ok(false),
             Some(Writing { guessed: Some(guessed), .. }) => {
                 Ok(self.client.refresh(None)?.0 == guessed)
             }

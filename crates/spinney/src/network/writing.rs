@@ -25,8 +25,8 @@ pub struct Writing {
     pub head: Option<Head>,
     /// Other clients are kept away until then.
     pub locked_until: Option<Instant>,
-    /// The server has not kept the state that it looks at.
-    pub is_expired: Arc<AtomicBool>,
+    /// The state that it looks at is not the newest, or not kept any longer.
+    pub is_outdated: Arc<AtomicBool>,
 }
 
 impl Writing {
@@ -38,7 +38,7 @@ impl Writing {
             guessed: None,
             head: None,
             locked_until: None,
-            is_expired: Arc::default(),
+            is_outdated: Arc::default(),
         }
     }
 
@@ -52,8 +52,13 @@ impl Writing {
         self.conflicts == 0
     }
 
-    /// Whether the state that it looks at is gone from the server.
-    pub fn is_expired(&self) -> bool {
-        self.is_expired.load(Ordering::Acquire)
+    /// Another writer came first.
+    pub fn outdate(&mut self) {
+        self.is_outdated.store(true, Ordering::Release);
+    }
+
+    /// Whether it has to look again.
+    pub fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Acquire)
     }
 }
