@@ -70,7 +70,6 @@ pub fn measure(text: &[u8], size: usize, folder: &Path) -> Result<Vec<Record>> {
                 _ => Durability::None,
             },
             syncs: (test == FDATASYNC).then_some(1.0),
-            system_calls: None,
             written_bytes: (test == FDATASYNC).then_some(BLOCK_LEN_BYTES as f64),
             disk_bytes: None,
             peak_rss_bytes: process::peak_rss_bytes(),

@@ -90,8 +90,6 @@ pub struct Record {
     pub durability: Durability,
     /// Syncs of one commit, when counted.
     pub syncs: Option<f64>,
-    /// System calls of one commit, when counted.
-    pub system_calls: Option<f64>,
     /// Median bytes passed to write calls by one commit.
     pub written_bytes: Option<f64>,
     /// Allocated blocks after the last run.
@@ -211,7 +209,6 @@ impl Record {
             "cpu_median": time(statistics::median(&self.cpu)),
             "durability": self.durability.name(),
             "fsyncs_per_commit": self.syncs,
-            "system_calls_per_commit": self.system_calls,
             "bytes_written_per_commit": self.written_bytes,
             "bytes_on_disk": self.disk_bytes,
             "peak_rss_bytes": self.peak_rss_bytes,

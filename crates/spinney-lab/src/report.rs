@@ -97,14 +97,14 @@ impl Report {
         self.records.iter().find(|record| is_named(record, key))
     }
 
-    /// Notes the syncs and system calls of one commit. What is called durable and makes fewer than it must is void, and
+    /// Notes the syncs of one commit. What is called durable and makes fewer than it must is void, and
     /// stands in no ratio.
-    pub(crate) fn count(
+    pub(crate) fn count_syncs(
         &mut self,
         test: &str,
         size: usize,
         system: &str,
-        [syncs, calls]: [f64; 2],
+        syncs: f64,
         syncs_min: f64,
     ) {
         let is_baseline = system == self.context.baseline;
@@ -115,7 +115,6 @@ impl Report {
             .collect();
         let Some(counted) = row.iter_mut().find(|record| record.system == system) else { return };
         counted.syncs = Some(syncs);
-        counted.system_calls = Some(calls);
         if counted.durability == Durability::Durable && syncs < syncs_min {
             counted.status = Status::VoidDurability;
             counted.ratio = None;

@@ -176,7 +176,6 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         ops_of_sample: 1,
         durability: level,
         syncs: None,
-        system_calls: None,
         written_bytes: None,
         disk_bytes: None,
         peak_rss_bytes: None,

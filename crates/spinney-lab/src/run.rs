@@ -309,7 +309,7 @@ impl<'a, S: Suite> Runner<'a, S> {
         }
     }
 
-    /// Counts the syncs and system calls of one commit of each row, without a clock.
+    /// Counts the syncs of one commit of each row, without a clock.
     fn count_syncs(
         &mut self,
         size: usize,
@@ -339,8 +339,8 @@ impl<'a, S: Suite> Runner<'a, S> {
             for station in stations.iter() {
                 let name = station.factory.name();
                 let Some(count) = counts.get(&(test.clone(), name.to_owned())) else { continue };
-                let of_commit = [count.syncs, count.calls].map(|count| count as f64 / commits);
-                self.report.count(&test, size, name, of_commit, syncs_min);
+                let syncs = *count as f64 / commits;
+                self.report.count_syncs(&test, size, name, syncs, syncs_min);
             }
         }
         Ok(())

@@ -76,7 +76,6 @@ impl Record {
             ops_of_sample: json["ops_of_sample"].as_u64().map_or(1, |ops| ops as usize),
             durability: fields.name("durability", Durability::of_name)?,
             syncs: json["fsyncs_per_commit"].as_f64(),
-            system_calls: json["system_calls_per_commit"].as_f64(),
             written_bytes: fields.number("bytes_written_per_commit"),
             disk_bytes: json["bytes_on_disk"].as_u64(),
             peak_rss_bytes: json["peak_rss_bytes"].as_u64(),
@@ -161,7 +160,6 @@ pub(crate) fn sample() -> (Record, Context) {
         cpu: vec![2.0],
         ratio: Some(Ratio { value: 2.0, low: 1.5, high: 2.5 }),
         syncs: Some(1.0),
-        system_calls: Some(4.0),
         notes: vec!["a".to_owned(), "b".to_owned()],
         ..crate::row::new_record(&*factories[0], Durability::Process)
     };
