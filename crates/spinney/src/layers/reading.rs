@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::sync::Arc;
 
 use spinney_core::backend::Revision;
+use spinney_core::key::no_key;
 use spinney_core::node::NodeKind;
 use spinney_core::read::{Children, Descended, Merged, Node, Reached, Stored};
 use spinney_core::view::Slot;
@@ -258,7 +259,7 @@ impl Layers {
                 continue;
             }
             let key = level.key(&mut buffer)?;
-            let key = key.ok_or_else(|| Error::corrupted("a member of a map has no key"))?;
+            let key = key.ok_or_else(no_key)?;
             here.push(&key.text());
             let depth = levels.len();
             self.enter_sourced(&child, &here, &mut levels, found)?;
