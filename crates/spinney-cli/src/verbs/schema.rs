@@ -50,7 +50,7 @@ Examples:
   spinney schema set /people people.schema.json
   spinney schema set /settings - <settings.schema.json
   spinney schema set --stack settings /editor editor.schema.json
-  spinney schema set --datastore operational / state.schema.json")]
+  spinney schema set --datastore operational '' state.schema.json")]
 struct Set {
     #[command(flatten)]
     place: Place,
