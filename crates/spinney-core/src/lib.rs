@@ -43,6 +43,8 @@ pub mod separator;
 pub mod short_bytes;
 pub mod stretch;
 pub mod transaction;
+#[cfg(feature = "serde")]
+pub mod typed;
 pub mod value;
 pub mod varint;
 pub mod view;

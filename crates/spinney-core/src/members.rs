@@ -100,6 +100,14 @@ impl<V> Members<V> {
         }
     }
 
+    /// All of them, in order.
+    pub fn into_vec(self) -> Vec<(EncodedKey, V)> {
+        match self {
+            Members::Few(few) => few,
+            Members::Many(many) => many.into_iter().collect(),
+        }
+    }
+
     /// Moves all values behind those of `values`.
     pub fn move_values_to(self, values: &mut Vec<V>) {
         match self {

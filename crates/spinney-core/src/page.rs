@@ -245,6 +245,17 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Whether a key of a map's page begins with `beginning`.
+    pub fn has_key_like(&self, beginning: &[u8]) -> Option<bool> {
+        let (Ok(index) | Err(index)) = self.search(beginning)?;
+        if index == self.layout.count {
+            return Some(false);
+        }
+        let (suffix, _) = self.suffix_and_value(index)?;
+        let key = self.prefix().iter().chain(suffix);
+        Some(key.take(beginning.len()).eq(beginning))
+    }
+
     /// The id that a new element gets: stored, or one above the largest.
     pub fn next_id_or_derived(&self) -> Option<u64> {
         let Layout { count, first_id, .. } = self.layout;

@@ -232,6 +232,12 @@ impl Map {
         self.0.iter_from(key)
     }
 
+    /// Takes the members out, in order.
+    pub fn into_members(mut self) -> impl Iterator<Item = (String, Value)> {
+        let members = std::mem::take(&mut self.0).into_vec();
+        members.into_iter().map(|(key, value)| (decoded(&key).text().into_owned(), value))
+    }
+
     /// The members with their encoded keys.
     pub fn entries(&self) -> members::Iter<'_, Value> {
         self.0.iter()

@@ -1,5 +1,5 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
-//! process|durable|pushes|asked|remove|sets|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! process|durable|pushes|asked|remove|sets|typed|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 //!
 //! `judged|unjudged|locked` change a leaf under a schema, without one and with a lock elsewhere, `references|values` add 40 000 members under a
 //! schema that has them refer to others and under one that does not; collect them with callgrind's
@@ -55,6 +55,14 @@ fn net_schema(link: &str) -> spinney::Result<Value> {
         }"#
         .replace("LINK", link),
     )
+}
+
+/// An item of the tree, as a type.
+#[derive(serde::Serialize)]
+struct Item {
+    k1: u32,
+    k2: String,
+    l: String,
 }
 
 /// An item of the tree.
@@ -286,11 +294,28 @@ fn main() -> spinney::Result<()> {
             for _ in 0..times {
                 store.write(|tx| tx.set("/running/cont/lst", &Value::map()))?;
                 store.wait_until_reclaimed();
-                store.write(|tx| {
-                    for i in 0..ITEMS {
-                        tx.set(&format!("/running/cont/lst/{i},str{i}"), &item(i))?;
-                    }
-                    Ok(())
+                measured(|| {
+                    store.write(|tx| {
+                        for i in 0..ITEMS {
+                            tx.set(&format!("/running/cont/lst/{i},str{i}"), &item(i))?;
+                        }
+                        Ok(())
+                    })
+                })?;
+            }
+        }
+        "typed" => {
+            for _ in 0..times {
+                store.write(|tx| tx.set("/running/cont/lst", &Value::map()))?;
+                store.wait_until_reclaimed();
+                measured(|| {
+                    store.write(|tx| {
+                        for i in 0..ITEMS {
+                            let item = Item { k1: i, k2: format!("str{i}"), l: format!("l{i}") };
+                            tx.set_as(&format!("/running/cont/lst/{i},str{i}"), &item)?;
+                        }
+                        Ok(())
+                    })
                 })?;
             }
         }
@@ -320,7 +345,7 @@ fn main() -> spinney::Result<()> {
             }
         }
         _ => eprintln!(
-            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, pushes, asked, remove, sets, batch, appends, judged, unjudged, references, values"
+            "hot_paths: `{what}` is none of import, parse, ratio, export, print, leaf, row, staged, process, durable, pushes, asked, remove, sets, typed, batch, appends, judged, unjudged, references, values"
         ),
     }
     let per = start.elapsed() / times;

@@ -360,6 +360,29 @@ impl Snapshot {
         }
     }
 
+    /// As [`Snapshot::get`], as a type that [`spinney_core::typed`] reads.
+    ///
+    /// ```
+    /// #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
+    /// struct Person { name: String, age: u8 }
+    ///
+    /// # fn main() -> spinney::Result<()> {
+    /// let store = spinney::open("memory:")?;
+    /// let ada = Person { name: "Ada".into(), age: 36 };
+    /// store.write(|tx| tx.set_as("/people/42", &ada))?;
+    /// assert_eq!(store.read()?.get_as("/people/42")?, Some(ada));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`]; `InvalidInput` when the value is not of that type.
+    #[cfg(feature = "serde")]
+    pub fn get_as<T: serde_core::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
+        let read = self.get(path)?.map(spinney_core::typed::read).transpose();
+        read.map_err(|error| error.at(path::Display(path)))
+    }
+
     fn walk(
         &self,
         path: &str,

@@ -1,7 +1,7 @@
 //! Turning the edits of a map into an inline body or into changed pages.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -385,6 +385,43 @@ fn encode_paged(
     Ok(None)
 }
 
+/// Sets or removes one member by copying what stays of its page; false when that is not enough.
+fn splice_record(
+    pending: &mut Pending<'_>,
+    at: &StoredPage,
+    page: &Page<'_>,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> bool {
+    let len_max = pending.sizes.page_len_max;
+    with_buffer(|record| {
+        record.resize(PAGE_HEADER_LEN, 0);
+        if page::splice(page, key, value, record).is_none() {
+            return false;
+        }
+        // A page that grows too large or small is to be split or joined.
+        let fits = record.len() <= len_max && (value.is_some() || record.len() >= len_max / 4);
+        if fits {
+            seal(&at.key, record);
+            pending.put(&at.key, record);
+        }
+        fits
+    })
+}
+
+thread_local! {
+    /// A buffer as large as a page is dear to make and to give back.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `write` with an empty buffer.
+fn with_buffer<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.clear();
+        write(buffer)
+    })
+}
+
 /// The pages of one map.
 struct Pages {
     tree: TreeId,
@@ -396,19 +433,11 @@ impl Pages {
     fn apply(&mut self, pending: &mut Pending<'_>, fresh: &[Fresh<'_>]) -> Result<usize> {
         let copied = pending.map_page(self.tree, self.id, fresh[0].0)?;
         let page = Page::parse(Container::Map, &copied.body).ok_or_else(damaged)?;
-        let mut record = Vec::with_capacity(pending.sizes.page_len_max + PAGE_HEADER_LEN);
-        record.resize(PAGE_HEADER_LEN, 0);
         if let [(key, value)] = fresh
             && copied.cut_len.is_none()
-            && page::splice(&page, key, value.as_deref(), &mut record).is_some()
+            && splice_record(pending, &copied, &page, key, value.as_deref())
         {
-            let len_max = pending.sizes.page_len_max;
-            // A page that grows too large or small is split or joined below.
-            if record.len() <= len_max && (value.is_some() || record.len() >= len_max / 4) {
-                seal(&copied.key, &mut record);
-                pending.put(&copied.key, &record);
-                return Ok(1);
-            }
+            return Ok(1);
         }
         let keys = Keys::of(&page)?;
         let mut next: Option<Option<Arc<StoredPage>>> = None;

@@ -77,6 +77,16 @@ pub enum Base {
     Paged(u64),
 }
 
+impl Base {
+    /// Whether there may be a member whose key begins with `beginning`; what lies in pages is not looked at.
+    pub fn may_hold(&self, beginning: &[u8]) -> Result<bool> {
+        let Base::Inline(body) = self else { return Ok(true) };
+        let page = Page::parse(Container::Map, body);
+        page.and_then(|page| page.has_key_like(beginning))
+            .ok_or_else(|| Error::corrupted("a stored page does not read"))
+    }
+}
+
 /// A member as the transaction sees it.
 #[derive(Clone, Debug)]
 pub enum Edit {
@@ -229,13 +239,33 @@ impl Edits {
         let Body::Map(map) = &work.body else { return Ok(None) };
         if map.catalogue {
             let Some(tree) = stored_tree(pending, &map.base, key)? else { return Ok(None) };
-            let root = Head::root(pending.snapshot(), tree)?;
-            return Ok(root
-                .map(|(record, at)| Part::from(&record[at..]))
-                .filter(|root| !root.is_empty()));
+            return stored_root(pending, tree);
         }
         stored_value(pending, work.tree, &map.base, key)
     }
+
+    /// The tree and the stored value of a map's member that the transaction has not edited; `None` when there
+    /// is none.
+    pub fn unedited_member(
+        &self,
+        pending: &Pending<'_>,
+        node: usize,
+        key: &[u8],
+    ) -> Result<Option<(MemberTree, Part)>> {
+        let Some(tree) = self.member_tree(pending, node, key)? else { return Ok(None) };
+        let stored = match &self.nodes[node].body {
+            Body::Map(MapWork { catalogue: true, .. }) => stored_root(pending, tree)?,
+            Body::Map(map) => stored_value(pending, tree, &map.base, key)?,
+            Body::List(_) => None,
+        };
+        Ok(stored.map(|stored| (tree, stored)))
+    }
+}
+
+/// The root of a tree before the transaction; `None` where there is none.
+fn stored_root(pending: &Pending<'_>, tree: TreeId) -> Result<Option<Part>> {
+    let root = Head::root(pending.snapshot(), tree)?;
+    Ok(root.map(|(record, at)| Part::from(&record[at..])).filter(|root| !root.is_empty()))
 }
 
 /// The encoded node of a stored map member.

@@ -44,6 +44,19 @@ impl Transaction<'_> {
         self.set_with(path, Existing::Must, |visitor| value.visit(visitor))
     }
 
+    /// Sets the node at a path to a value of any type, as [`crate::typed`] writes it.
+    ///
+    /// # Errors
+    /// As [`Transaction::set`]; `InvalidInput` for what has no form as a tree.
+    #[cfg(feature = "serde")]
+    pub fn set_as<T: serde_core::Serialize + ?Sized>(
+        &mut self,
+        path: &str,
+        value: &T,
+    ) -> Result<()> {
+        self.set_with(path, Existing::Any, |visitor| crate::typed::write(value, visitor))
+    }
+
     /// Sets the node at a path to what `source` drives into the visitor it is given, in bounded
     /// memory however large it is.
     ///

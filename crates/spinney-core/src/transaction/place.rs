@@ -108,21 +108,25 @@ impl<'b> Transaction<'b> {
         let Body::Map(map) = &self.edits.nodes[parent].body else { unreachable!("it is a map") };
         let edit = map.edits.get(key);
         let in_place = edit.is_none();
-        let encoded = match edit {
+        let (tree, encoded) = match edit {
             Some(Edit::Removed) => return Ok(Child::Absent),
             Some(Edit::Open { node, .. }) => return Ok(Child::Open(*node)),
-            Some(Edit::Set(encoded)) => Part::from(&**encoded),
+            Some(Edit::Set(encoded)) => {
+                let tree = self.edits.member_tree(&self.pending, parent, key)?;
+                (tree.unwrap_or(0), Part::from(&**encoded))
+            }
             None => match &map.base {
                 Base::Inline(body) if body.is_empty() => return Ok(Child::Absent),
-                base => match self.edits.stored_member(&self.pending, parent, key)? {
+                base => match self.edits.unedited_member(&self.pending, parent, key)? {
                     None => return Ok(Child::Absent),
                     // An opened container would keep the whole page.
-                    Some(encoded) if matches!(base, Base::Paged(_)) => Part::from(&*encoded),
-                    Some(encoded) => encoded,
+                    Some((tree, encoded)) if matches!(base, Base::Paged(_)) => {
+                        (tree, Part::from(&*encoded))
+                    }
+                    Some(stored) => stored,
                 },
             },
         };
-        let tree = self.edits.member_tree(&self.pending, parent, key)?.unwrap_or(0);
         match self.edits.open(&self.pending, tree, &encoded)? {
             None => Ok(Child::Scalar(encoded)),
             Some((meta, node)) => {

@@ -54,6 +54,16 @@ impl Transaction<'_> {
         Ok(if self.visit(path, &mut builder)? { builder.finish() } else { None })
     }
 
+    /// As [`Transaction::get`], as a type that [`crate::typed`] reads.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`]; `InvalidInput` when the value is not of that type.
+    #[cfg(feature = "serde")]
+    pub fn get_as<T: serde_core::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
+        let read = self.get(path)?.map(crate::typed::read).transpose();
+        read.map_err(|error| error.at(Display(path)))
+    }
+
     /// Drives a visitor over the node at a path; false when there is none.
     ///
     /// # Errors
@@ -125,6 +135,19 @@ impl Transaction<'_> {
             Body::List(_) => false,
         };
         Ok(is_edited || self.edits.stored_tree(&self.pending, &key)?.is_some())
+    }
+
+    /// Whether a tree may have a name that begins like this, or may have had it when the transaction began; a
+    /// cheaper question than [`Transaction::knows_tree`] before several of it.
+    ///
+    /// # Errors
+    /// As [`Transaction::knows_tree`].
+    pub fn may_know_trees(&self, beginning: &str) -> Result<bool> {
+        let beginning = encoded_key(beginning)?;
+        let Body::Map(map) = &self.edits.nodes[0].body else { return Ok(false) };
+        let mut edited = map.edits.iter_from(&beginning);
+        Ok(edited.next().is_some_and(|(key, _)| key.starts_with(&beginning))
+            || map.base.may_hold(&beginning)?)
     }
 
     /// What container stands at a path; `None` when there is none.

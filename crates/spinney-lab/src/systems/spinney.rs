@@ -30,7 +30,7 @@ use opened::{Opened, Slot};
 use store::Store;
 
 const DESIGN: &str = "the tree `/running`; reads: a fresh snapshot, a path text; writes: one \
-    transaction of path texts; the list is user-ordered, the writer keeps `k` unique with a hash \
+    transaction of path texts and structs; the list is user-ordered, the writer keeps `k` unique with a hash \
     set; nothing decoded is kept; reclaim runs in the background";
 
 /// The tree that holds the document.

@@ -104,6 +104,20 @@ impl<'e, 't> LayerEdit<'e, 't> {
         self.try_set(path, value).map_err(|error| self.placed(error, "set", path))
     }
 
+    /// As [`LayerEdit::set`], to a value of any type, as [`spinney_core::typed`] writes it.
+    ///
+    /// # Errors
+    /// As [`LayerEdit::set`]; `InvalidInput` for what has no form as a tree.
+    #[cfg(feature = "serde")]
+    pub fn set_as<T: serde_core::Serialize + ?Sized>(
+        &mut self,
+        path: &str,
+        value: &T,
+    ) -> Result<()> {
+        let written = spinney_core::typed::to_value(value);
+        self.set(path, &written.map_err(|error| self.placed(error, "set", path))?)
+    }
+
     fn try_set(&mut self, path: &str, value: &Value) -> Result<()> {
         let place = self.find(path)?;
         self.forget_way(path);

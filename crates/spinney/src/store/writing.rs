@@ -192,19 +192,21 @@ impl Shared {
     ) -> Result<(Commit, Vec<locks::Void>)> {
         let mut reviewers: Vec<&mut dyn Review> = Vec::new();
         let permissions = sight.as_ref().map(|sight| &*sight.permissions);
+        // What asks for reviewers lies in trees whose names begin so.
+        let has_own_trees = transaction.may_know_trees(".")?;
         let mut ruled = access::Guard;
-        if transaction.knows_tree(access::NAME)? {
+        if has_own_trees && transaction.knows_tree(access::NAME)? {
             reviewers.push(&mut ruled);
         }
         let mut locked =
             locks::Guard::new(&self.locks, &self.origin.base_path, passes, permissions);
-        if passes != Passes::Everything && transaction.knows_tree(locks::NAME)? {
+        if has_own_trees && passes != Passes::Everything && transaction.knows_tree(locks::NAME)? {
             reviewers.push(&mut locked);
         }
         #[cfg(feature = "schema")]
         let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path, permissions);
         #[cfg(feature = "schema")]
-        if transaction.knows_tree(schemas::NAME)? {
+        if has_own_trees && transaction.knows_tree(schemas::NAME)? {
             reviewers.push(&mut guard);
         }
         let mut last = last.map(|last| Discreet { last, sight });

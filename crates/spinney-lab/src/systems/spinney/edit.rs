@@ -1,5 +1,6 @@
 //! One edit of the place where a store works: a tree, or a layer that a connection pushes.
 
+use serde::Serialize;
 use spinney::layers::LayerEdit;
 use spinney::{Transaction, Value};
 use spinney_core::{Error, Result};
@@ -20,6 +21,14 @@ impl<'t> Edit<'_, '_, 't> {
         match self {
             Edit::Tree(transaction) => transaction.set(path, value),
             Edit::Layer(layer) => layer.set(below(path), value),
+        }
+    }
+
+    /// Sets the node at a path to a value of any type.
+    pub fn set_as(&mut self, path: &str, value: &impl Serialize) -> Result<()> {
+        match self {
+            Edit::Tree(transaction) => transaction.set_as(path, value),
+            Edit::Layer(layer) => layer.set_as(below(path), value),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use spinney::datastores::{CandidateCommit, Datastore};
 use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 use spinney::query::{Query, QueryLimits};
@@ -256,7 +257,7 @@ impl System for Store {
         self.write(|edit, path| {
             for i in 0..n {
                 write_path(i, path);
-                edit.set(path, &item(i))?;
+                edit.set_as(path, &Item::new(i))?;
             }
             Ok(())
         })
@@ -279,7 +280,7 @@ impl System for Store {
                 if keys.as_mut().is_some_and(|keys| !keys.insert(i as u64)) {
                     return Err(Error::already_exists(format!("entry {i} stands in `usr-lst`")));
                 }
-                transaction.set(path, &entry(i))?;
+                transaction.set_as(path, &Entry::new(i))?;
             }
             Ok(())
         })
@@ -406,6 +407,33 @@ fn write_leaf_path(i: usize, path: &mut String) {
 fn write_element_path(position: usize, path: &mut String) {
     path.clear();
     write!(path, "{ENTRIES}/{position}").expect("strings take all");
+}
+
+/// An item as programs have it.
+#[derive(Serialize)]
+struct Item {
+    k1: usize,
+    k2: String,
+    l: String,
+}
+
+impl Item {
+    fn new(i: usize) -> Item {
+        Item { k1: i, k2: numbered("str", i), l: leaf_text(i) }
+    }
+}
+
+/// An entry of the list in the user's order as programs have it.
+#[derive(Serialize)]
+struct Entry {
+    k: usize,
+    l: String,
+}
+
+impl Entry {
+    fn new(i: usize) -> Entry {
+        Entry { k: i, l: leaf_text(i) }
+    }
 }
 
 fn item(i: usize) -> Value {
