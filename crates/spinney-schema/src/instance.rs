@@ -137,7 +137,7 @@ pub struct Document<N> {
     last: Option<Rc<RefCell<Option<LastMember<N>>>>>,
 }
 
-type LastMember<N> = (String, Option<Document<N>>);
+type LastMember<N> = (Name, Option<Document<N>>);
 
 impl<N: Node> Document<N> {
     /// A document whose root is a node.
@@ -182,12 +182,13 @@ impl<N: Node> Instance for Document<N> {
     fn member(&self, key: &str) -> Result<Option<Self>> {
         let Some(last) = &self.last else { return Ok(None) };
         if let Some((last, member)) = &*last.borrow()
-            && last == key
+            && last.text() == key
         {
             return Ok(member.clone());
         }
-        let member = self.moved(|node| node.enter(&Name::new(key)))?;
-        *last.borrow_mut() = Some((key.to_owned(), member.clone()));
+        let name = Name::new(key);
+        let member = self.moved(|node| node.enter(&name))?;
+        *last.borrow_mut() = Some((name, member.clone()));
         Ok(member)
     }
 

@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use spinney_core::backend::{Backend, Snapshot};
 use spinney_core::error::Result;
 use spinney_core::node::NodeKind;
+use spinney_core::read::Stored;
 use spinney_core::transaction::Transaction;
 use spinney_core::view::View;
 use spinney_core::{Memory, Value};

@@ -10,6 +10,7 @@ use common::value;
 use fastrand::Rng;
 use serde_json::{Value as Json, json};
 use spinney_core::backend::Backend;
+use spinney_core::read::Stored;
 use spinney_core::transaction::Transaction;
 use spinney_core::{ErrorKind, Memory, Value};
 use spinney_schema::{ChangeContent, Changes, Document, Documents, Options, Report, Schema};

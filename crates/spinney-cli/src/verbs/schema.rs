@@ -171,7 +171,7 @@ fn list(global: &Global) -> Result<()> {
     let mut out = stdout();
     for SchemaEntry { stack, path, .. } in global.open_to_read()?.schemas()? {
         match stack {
-            Some(stack) => writeln!(out, "{}\t{stack}", Display(&path)).map_err(cannot_write)?,
+            Some(stack) => writeln!(out, "{}\t{stack}", &*path).map_err(cannot_write)?,
             None => writeln!(out, "{}", &*path).map_err(cannot_write)?,
         }
     }

@@ -12,7 +12,7 @@ use spinney_core::path;
 use spinney_core::view::View;
 use spinney_core::{Path, Result};
 
-use super::reading::Layers;
+use super::reading::{Layers, may_read};
 use crate::snapshot::Snapshot;
 
 /// Which stack it is, of all those of one store: equal ones have the same layers in each state.
@@ -85,6 +85,7 @@ impl Finding {
     ///
     /// # Errors
     /// As [`Diff::of_stack`], and those of finding the layers.
+    #[cfg(feature = "schema")]
     pub fn moved(
         &self,
         diff: &Diff,
@@ -93,8 +94,7 @@ impl Finding {
         base: &str,
     ) -> Result<Moved> {
         let (from, to) = (self.of(&before, base)?, self.of(&after, base)?);
-        let diff = diff.of_stack(&from.state(before), &to.state(after))?;
-        Ok(Moved { diff, before: from, after: to })
+        Moved::of(diff, (before, from), (after, to))
     }
 }
 
@@ -117,6 +117,22 @@ impl Found {
         Snapshot::of_layers(Layers::of(state, &self.named))
     }
 
+    /// The same without the layers of which a reader may see nothing.
+    ///
+    /// # Errors
+    /// `Denied` when there is one that may be read in part; those of reading.
+    pub fn seen(mut self, reader: &Snapshot) -> Result<Found> {
+        let mut is_seen = Vec::with_capacity(self.named.len());
+        for (_, path) in &self.named {
+            is_seen.push(may_read(reader, path)?);
+        }
+        let mut seen = is_seen.iter();
+        self.named.retain(|_| *seen.next().unwrap_or(&true));
+        let mut seen = is_seen.iter();
+        self.paths.retain(|_| *seen.next().unwrap_or(&true));
+        Ok(self)
+    }
+
     /// The names and paths, from the store's root, of those that a diff is about.
     #[cfg(feature = "schema")]
     pub fn concerned<'f>(&'f self, diff: &'f Diff) -> impl Iterator<Item = (&'f str, &'f Path)> {
@@ -136,6 +152,19 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
+    /// What a commit changes, given by its diff from the store's root and the layers before and after it.
+    ///
+    /// # Errors
+    /// As [`Diff::of_stack`].
+    pub fn of(
+        diff: &Diff,
+        (before, from): (View<'_>, Found),
+        (after, to): (View<'_>, Found),
+    ) -> Result<Moved> {
+        let diff = diff.of_stack(&from.state(before), &to.state(after))?;
+        Ok(Moved { diff, before: from, after: to })
+    }
+
     /// Whether there was a node at a path, or is one.
     ///
     /// # Errors

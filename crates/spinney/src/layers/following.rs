@@ -7,9 +7,8 @@ use spinney_core::overlay::Overlay;
 use spinney_core::view::View;
 use spinney_core::{Error, Result};
 
-use super::finding::{Finding, Moved};
+use super::finding::{Finding, Found, Moved};
 use super::{Layer, Stack};
-use crate::access::Right;
 use crate::feed::Change;
 use crate::store::Store;
 
@@ -25,14 +24,13 @@ impl Stack {
     ///
     /// # Errors
     /// `Unsupported` when its layers are in several stores, in one that keeps its trees apart, or in the past; `Denied`
-    /// to who may not read everything there.
+    /// to who may read a layer in part.
     pub(crate) fn following(&self) -> Result<Following> {
         let store = &self.layers[0].store;
         if store.forest().is_some() {
             return Err(crate::forest::refusal());
         }
         for layer in &self.layers {
-            layer.store.require("", Right::Read)?;
             let why = match (layer.store.is_same(store), layer.at) {
                 (true, None) => continue,
                 (true, Some(_)) => "is a state of the past",
@@ -47,7 +45,9 @@ impl Stack {
             let fixed = |layer: &Layer| (layer.name.clone(), layer.path.clone());
             Finding::fixed(self.layers.iter().map(fixed).collect())
         });
-        Ok(Following { store: store.clone(), finding })
+        let following = Following { store: store.clone(), finding };
+        following.found(&store.read()?.view())?;
+        Ok(following)
     }
 }
 
@@ -60,9 +60,21 @@ impl Following {
         &self.finding
     }
 
-    /// As [`Finding::moved`].
+    /// What a commit, given by its diff from the store's root, changes in the tree that the layers are read as.
+    ///
+    /// # Errors
+    /// As [`Moved::of`] and [`Found::seen`], and those of finding the layers.
     pub fn moved(&self, diff: &Diff, before: View<'_>, after: View<'_>) -> Result<Moved> {
-        self.finding.moved(diff, before, after, self.store.base_path())
+        Moved::of(diff, (before, self.found(&before)?), (after, self.found(&after)?))
+    }
+
+    /// The layers in a state, as far as the rules of now show them to whoever follows.
+    fn found(&self, view: &View<'_>) -> Result<Found> {
+        let found = self.finding.of(view, self.store.base_path())?;
+        match self.store.seat() {
+            None => Ok(found),
+            Some(_) => found.seen(&self.store.read()?),
+        }
     }
 
     /// The commits behind one revision, up to another, in order.

@@ -82,11 +82,19 @@ pub struct Sourced<'a> {
     pub layer: &'a str,
 }
 
-fn not_whole() -> Error {
-    Error::new(
-        ErrorKind::Denied,
-        "a layer of it may be read by you in part, and layers are read as one as a whole; read it by itself",
-    )
+/// Whether the reader of a state may read a layer; what a layer says of its nodes is not known of a part of it.
+///
+/// # Errors
+/// `Denied` for a part; those of reading.
+pub(super) fn may_read(reader: &Snapshot, layer: &str) -> Result<bool> {
+    match (reader.permits(layer, Right::Read)?, reader.may_show(layer)?) {
+        (true, _) => Ok(true),
+        (false, false) => Ok(false),
+        (false, true) => Err(Error::new(
+            ErrorKind::Denied,
+            "a layer of it may be read by you in part, and layers are read as one as a whole; read it by itself",
+        )),
+    }
 }
 
 impl Layers {
@@ -109,12 +117,8 @@ impl Layers {
                     stores.len() - 1
                 }
             };
-            // What a layer says of its nodes is not known of a part of it.
-            if !states[state].permits(&layer.path, Right::Read)? {
-                match states[state].may_show(&layer.path)? {
-                    true => return Err(not_whole()),
-                    false => continue,
-                }
+            if !may_read(&states[state], &layer.path)? {
+                continue;
             }
             let place = Place::Stored(state, Arc::from(&*layer.path));
             placed.push(Placed { name: Arc::from(&*layer.name), place });

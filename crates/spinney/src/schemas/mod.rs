@@ -243,7 +243,10 @@ impl Stack {
     pub fn check_schema(&self, path: &str) -> Result<Report> {
         match self.schema_place(path)? {
             (store, Place { stack: None, path }) => store.check_schema(&path),
-            (store, place) => store.check(&place),
+            (store, place) => {
+                store.require("", Right::Read)?;
+                store.check(&place)
+            }
         }
     }
 
@@ -254,7 +257,10 @@ impl Stack {
     pub fn explain_schema(&self, path: &str) -> Result<Vec<Explained>> {
         match self.schema_place(path)? {
             (store, Place { stack: None, path }) => store.explain_schema(&path),
-            (store, place) => store.explain(&place),
+            (store, place) => {
+                store.require("", Right::Read)?;
+                store.explain(&place)
+            }
         }
     }
 

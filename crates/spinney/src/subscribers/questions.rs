@@ -187,15 +187,10 @@ impl Questions {
                 moved
             }
         };
-        let has = |path: &str| moved.has(path, proposed.before, proposed.after);
-        let diff = concerning(&moved.diff, &terms.segments, has)?;
-        if diff.is_empty() {
+        if moved.diff.is_empty() {
             return Ok(None);
         }
-        let Proposal { before, after, .. } = self.proposal(proposed, Diff::default())?;
-        let (before, after) = (moved.before.read(before), moved.after.read(after));
-        let (base, note) = (proposed.base, proposed.note.clone());
-        Ok(Some(Proposal { number: 0, base, note, diff, before, after }))
+        self.proposal(proposed, Diff::default())?.of_layers(&moved, &terms.segments)
     }
 
     /// What of a commit concerns a subscriber to the store.
