@@ -31,6 +31,11 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Whether it is this datastore.
+    pub fn is(&self, datastore: Datastore) -> bool {
+        self.datastore == Some(datastore)
+    }
+
     /// The layers to be followed, when it is not the store itself.
     pub fn followed(&self, store: &Store) -> Result<Option<Stack>> {
         match self {

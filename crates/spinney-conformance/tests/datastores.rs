@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use spinney::datastores::Datastore::{Candidate, Operational, Running};
 use spinney::datastores::{CandidateCommit, CandidateState, Datastores};
-use spinney::{ErrorKind, Store, Value};
+use spinney::{ErrorKind, LockOptions, Store, Value};
 use spinney_conformance::child::{self, kill, said, say, start};
 use spinney_conformance::folder;
 
@@ -33,6 +33,12 @@ fn child() {
             let pushed = all.push("dhcp", None).expect("it can be pushed");
             pushed.edit(|edit| edit.set("/address", &"10.0.0.7".into())).expect("it is pushed");
             say("pushed");
+            thread::sleep(LONG);
+        }
+        "editor" => {
+            let _lock = store.lock("/candidate", LockOptions::default()).expect("it is locked");
+            all.edit(Candidate, |edit| edit.set("/a", &2.into())).expect("it is changed");
+            say("edited");
             thread::sleep(LONG);
         }
         "committer" => {
@@ -65,6 +71,31 @@ fn what_the_dead_have_pushed_is_gone() {
         // And the next who pushes tidies up.
         let again = all.push("dhcp", None).expect("it can be pushed");
         assert_eq!(again.order(), 1);
+    }
+}
+
+#[test]
+fn a_candidate_that_the_dead_had_locked_is_gone() {
+    let dir = folder::temporary();
+    let store = open(dir.path());
+    let all = store.datastores().expect("datastores");
+    all.edit(Running, |edit| edit.set("/a", &1.into())).expect("it is set");
+    for n in 0..3 {
+        let mut editor = start("editor", dir.path());
+        said(&mut editor).next().expect("it edits");
+        assert_eq!(at(&all, Candidate, "/a"), Some(2.into()));
+        let tried = all.edit(Candidate, |edit| edit.set("/b", &1.into())).map(drop);
+        assert_eq!(tried.expect_err("it is locked").kind(), ErrorKind::Busy);
+        kill(editor);
+        assert_eq!(all.candidate().expect("an answer"), CandidateState::Unchanged);
+        assert_eq!(at(&all, Candidate, "/a"), Some(1.into()), "its owner is dead");
+        all.validate().expect("there is nothing to judge");
+        // The next who changes it begins anew.
+        all.edit(Candidate, |edit| edit.set("/b", &n.into())).expect("it is changed");
+        assert_eq!(at(&all, Candidate, "/a"), Some(1.into()));
+        all.commit(&CandidateCommit::default()).expect("it is committed");
+        assert_eq!(at(&all, Running, "/a"), Some(1.into()));
+        assert_eq!(at(&all, Running, "/b"), Some(n.into()));
     }
 }
 

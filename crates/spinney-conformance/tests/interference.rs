@@ -16,6 +16,7 @@ use spinney::difference::Change;
 use spinney::expand::Contained;
 use spinney::feed::Event;
 use spinney::formats::{Fidelity, Layout, print};
+use spinney::layers::{Layer, Stack};
 use spinney::patch::Patch;
 use spinney::query::{Query, QueryLimits};
 use spinney::value::ValueBuilder;
@@ -401,6 +402,14 @@ fn seen(store: &Store) -> String {
             Event::Gap(gap) => writeln!(out, "{gap:?}").expect("writes"),
         }
     }
+    let layer = |path: &str| Layer::new(path, &ann, path).expect("a layer");
+    let stack = Stack::new(vec![layer("/a"), layer("/b")]).expect("a stack");
+    let mut logged = String::new();
+    let told = stack.log("", &mut |change| {
+        writeln!(logged, "layers {} {}", change.revision, changes(&change.diff)).expect("writes");
+        Ok(true)
+    });
+    writeln!(out, "{logged}{told:?}").expect("writes");
     let back = revision.saturating_sub(3);
     seen_of(&ann.at(back).expect("an older state"), &mut out);
     writeln!(out, "{:?}", ann.stats()).expect("writes");

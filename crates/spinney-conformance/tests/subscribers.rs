@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spinney::layers::{Layer, Stack};
 use spinney::{
     Answer, Durability, Edit, Ended, ErrorKind, OpenOptions, Proposal, Store, Subscriber,
     SubscriberOptions, Subscription, Value,
@@ -37,6 +38,7 @@ fn child() {
     let store = open(&dir);
     match role.as_str() {
         "judge" => stay_subscribed(&store, LONG),
+        "judge of layers" => judge_layers(&store),
         "hasty judge" => stay_subscribed(&store, SHORT),
         "visitor" => visit(&store),
         "writer" => write_for_ever(&store),
@@ -90,6 +92,18 @@ fn stay_subscribed(store: &Store, timeout: Duration) {
     }
 }
 
+/// The same about layers that are read as one.
+fn judge_layers(store: &Store) {
+    let layer = |name: &str| Layer::new(name, store, &format!("/{name}")).expect("a layer");
+    let stack = Stack::new(vec![layer("user"), layer("system")]).expect("a stack");
+    let options = SubscriberOptions::new("judge").timeout(LONG).required(true);
+    let _subscription = stack.before_commit("/judged", options, Judge).expect("subscribes");
+    say("ready");
+    loop {
+        thread::park();
+    }
+}
+
 /// Subscribes and unsubscribes.
 fn visit(store: &Store) {
     for _ in 0..20 {
@@ -122,6 +136,29 @@ fn signal(child: &Child, signal: &str) {
 fn set_verdict(store: &Store, verdict: &str) -> spinney::Result<u64> {
     let set = |tx: &mut spinney::Transaction<'_>| tx.set("/judged/verdict", &verdict.into());
     store.write(set).map(|committed| committed.revision)
+}
+
+#[test]
+fn another_process_is_asked_about_layers() {
+    let dir = folder::temporary();
+    let store = open(dir.path());
+    store.write(|tx| tx.set("/user/judged/list/0", &1.into())).expect("nobody is asked");
+    let (child, heard) = judge("judge of layers", dir.path());
+    let set = |path: &str, value: Value| store.write(|tx| tx.set(path, &value)).map(drop);
+    set("/other", 1.into()).expect("it does not concern it");
+    set("/system/judged/list/1", 2.into()).expect("it passes");
+    assert_eq!(next(&heard), "asked  `/judged/list/1` Some(1) Some(2)");
+    assert!(next(&heard).starts_with("told 1 "));
+    set("/user/judged/verdict", "fine".into()).expect("it passes");
+    assert_eq!(next(&heard), "asked  `/judged/verdict` Some(2) Some(2)");
+    assert!(next(&heard).starts_with("told 2 "));
+    set("/system/judged/verdict", "veto".into()).expect("it does not show through");
+    let refused = store.write(|tx| tx.remove("/user/judged/verdict")).expect_err("it does now");
+    assert_eq!(refused.kind(), ErrorKind::Denied, "{refused}");
+    assert!(refused.to_string().contains("so it is judged"), "{refused}");
+    assert_eq!(next(&heard), "asked  `/judged/verdict` Some(2) Some(2)");
+    kill(child);
+    store.write(|tx| tx.remove("/user/judged/verdict")).expect("nobody is asked any more");
 }
 
 fn assert_refused(store: &Store, verdict: &str, kind: ErrorKind, parts: &[&str]) {

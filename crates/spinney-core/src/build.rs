@@ -88,7 +88,9 @@ impl Builder {
         self.arena.clear();
         self.members.clear();
         self.frames.clear();
-        self.meta.clear();
+        if !self.meta.is_empty() {
+            self.meta.clear();
+        }
         self.resume(pending, tree, depth, scratch)
     }
 

@@ -2,6 +2,8 @@
 //!
 //! It writes page records and, for lists, their counts. It does not know where the entries come from.
 
+use std::cell::RefCell;
+
 use crate::backend::TreeId;
 use crate::counts::CountTree;
 use crate::error::{Error, Result};
@@ -70,6 +72,19 @@ pub fn page_record<'a>(
     page::encode(container, count, entry, None, &mut record);
     seal(key, &mut record);
     record
+}
+
+thread_local! {
+    /// A buffer as large as a page is dear to make and to give back.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `write` with an empty buffer, for a record that is copied out of it.
+pub fn with_buffer<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.clear();
+        write(buffer)
+    })
 }
 
 /// Appends what stands before the body of a page record; it is to be sealed.

@@ -229,7 +229,8 @@ pub(crate) fn not_a_key() -> Error {
 }
 
 #[cold]
-pub(crate) fn no_key() -> Error {
+/// The error of a member of a map that comes without a key.
+pub fn no_key() -> Error {
     Error::corrupted("a member of a map has no key")
 }
 

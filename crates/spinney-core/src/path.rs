@@ -146,21 +146,22 @@ pub fn parts(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where an ASCII byte is first. Segments are short: a loop finds their end before a search by words
-/// has begun.
+/// Where an ASCII byte is first.
 #[inline]
 fn find(text: &str, byte: u8) -> Option<usize> {
-    const SHORT: usize = 48;
-    let short = &text.as_bytes()[..text.len().min(SHORT)];
-    match short.iter().position(|&other| other == byte) {
-        None if text.len() > SHORT => text.find(char::from(byte)),
-        found => found,
-    }
+    let bytes = text.as_bytes();
+    // Without an early end the compiler looks at all bytes of a chunk at once.
+    let is_in =
+        |chunk: &&[u8; 16]| chunk.iter().fold(false, |is_in, &other| is_in | (other == byte));
+    let before = 16 * bytes.as_chunks().0.iter().take_while(|chunk| !is_in(chunk)).count();
+    let rest = bytes[before..].iter().position(|&other| other == byte);
+    rest.map(|at| before + at)
 }
 
 /// Splits a checked path into its parent and its last segment; `None` for the root.
 pub fn split_last(path: &str) -> Option<(&str, Cow<'_, str>)> {
-    let at = path.rfind('/')?;
+    // Segments are short: a loop finds their start before a search by words has begun.
+    let at = path.bytes().rposition(|byte| byte == b'/')?;
     Some((&path[..at], unescape(&path[at + 1..])))
 }
 

@@ -74,6 +74,13 @@ fn head(bytes: &[u8]) -> u128 {
     }
 }
 
+/// Compares the beginnings of keys; most differ in the first half.
+#[inline]
+fn compare_heads(a: u128, b: u128) -> Ordering {
+    let first = |head: u128| (head >> 64) as u64;
+    first(a).cmp(&first(b)).then_with(|| (a as u64).cmp(&(b as u64)))
+}
+
 /// Compares keys that begin alike.
 #[cold]
 fn compare_whole(a: &[u8], b: &[u8]) -> Ordering {
@@ -149,7 +156,7 @@ impl Eq for ShortBytes {}
 impl Ord for ShortBytes {
     #[inline]
     fn cmp(&self, other: &ShortBytes) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| compare_whole(self, other))
+        compare_heads(self.head, other.head).then_with(|| compare_whole(self, other))
     }
 }
 
@@ -170,7 +177,7 @@ impl<'a> Probe<'a> {
 impl Comparable<ShortBytes> for Probe<'_> {
     #[inline]
     fn compare(&self, key: &ShortBytes) -> Ordering {
-        self.head.cmp(&key.head).then_with(|| compare_whole(self.bytes, key))
+        compare_heads(self.head, key.head).then_with(|| compare_whole(self.bytes, key))
     }
 }
 

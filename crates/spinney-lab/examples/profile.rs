@@ -1,14 +1,24 @@
 //! Repeats one operation for a profiler: `profile ROW [SIZE] [SECONDS] [none]` on `lmdb`, with
-//! `ROW` as in the suite, or `import:FILE` and `export:FILE`. What is to be seen runs below
-//! `profiled`.
+//! `ROW` as in the suite, or `import:FILE` and `export:FILE`; or, of the other suites, `person set whole`,
+//! `person set whole in one commit`, `person leaf set in one commit` and `read+write`. What is to be seen
+//! runs below `profiled`, or `profiled_series`.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use spinney_lab::datastore::document::{Documents, State};
-use spinney_lab::system::{Durability, System};
+use spinney_lab::documents::Set;
+use spinney_lab::documents::collection::By;
+use spinney_lab::documents::source::Source;
+use spinney_lab::system::{Durability, Factory, System};
 use spinney_lab::systems;
+use spinney_lab::throughput::Item;
+use spinney_lab::throughput::item::Fill;
 
 type Failed = Box<dyn std::error::Error>;
+
+/// Pushes of one series.
+const PUSHES: usize = 4_000;
 
 fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +34,9 @@ fn main() -> Result<(), Failed> {
     };
     let folder = tempfile::tempdir_in(".")?;
     let factory = systems::all(&["lmdb".to_owned()], &[])?.remove(0);
+    if row == "read+write" || row.starts_with("person ") {
+        return repeat_series(row, size, limit, &*factory, folder.path(), level);
+    }
     let mut system = factory.open(folder.path(), level)?;
     let documents = Documents::new(size);
     let text = match row.split_once(':') {
@@ -76,4 +89,64 @@ fn profiled(
     work: &mut dyn FnMut(&mut dyn System) -> spinney_core::Result<()>,
 ) -> spinney_core::Result<()> {
     std::hint::black_box(work(system))
+}
+
+#[inline(never)]
+fn profiled_series(
+    series: &mut dyn FnMut() -> spinney_core::Result<()>,
+) -> spinney_core::Result<()> {
+    series()
+}
+
+/// Rows of the suites `documents` and `throughput`.
+fn repeat_series(
+    row: &str,
+    size: usize,
+    limit: Duration,
+    factory: &dyn Factory,
+    folder: &Path,
+    level: Durability,
+) -> Result<(), Failed> {
+    let (item, set) = (Item::new(size, Fill::Const), Set::new(Source::person(), size, false)?);
+    let by = if row.contains("leaf") { By::Leaf } else { By::Document };
+    let (mut array, mut collection) = (None, None);
+    match row {
+        "read+write" => array = Some(factory.array(folder, level)?),
+        _ => collection = Some(factory.collection(folder, level)?),
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < limit {
+        if let Some(array) = &mut array {
+            array.clear()?;
+            array.settle()?;
+        }
+        if let Some(collection) = &mut collection {
+            collection.clear()?;
+            if by == By::Leaf {
+                collection.set(by, &set, 1..=size)?;
+            }
+            collection.settle()?;
+        }
+        let clock = Instant::now();
+        let mut ops = size;
+        profiled_series(&mut || match (row, &mut array, &mut collection) {
+            (_, Some(array), _) => {
+                ops = PUSHES;
+                (0..PUSHES)
+                    .try_for_each(|_| array.push(&item).and_then(|()| array.count().map(drop)))
+            }
+            ("person set whole", _, Some(documents)) => {
+                (1..=size).try_for_each(|at| documents.set(by, &set, at..=at))
+            }
+            ("person set whole in one commit", _, Some(documents)) => {
+                documents.set(by, &set, 1..=size)
+            }
+            ("person leaf set in one commit", _, Some(documents)) => {
+                documents.set_leaves(&set, 1..=size)
+            }
+            _ => panic!("`{row}` is no row"),
+        })?;
+        eprintln!("{row}: {:.0} a second", ops as f64 / clock.elapsed().as_secs_f64());
+    }
+    Ok(())
 }

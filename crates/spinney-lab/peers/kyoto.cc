@@ -3,7 +3,6 @@
 #include <kcpolydb.h>
 
 #include <memory>
-#include <vector>
 
 #include "store.h"
 
@@ -25,16 +24,6 @@ class Kyoto : public Store {
         if (!db.remove(key.data(), key.size()) &&
             db.error().code() != kyotocabinet::BasicDB::Error::NOREC)
             check(false);
-    }
-    // A cursor that removes syncs for each record of a hard transaction.
-    void clear(char table) override {
-        std::vector<std::string> keys;
-        scan(std::string(1, table), [&](std::string_view key, std::string_view) {
-            if (key[0] != table) return false;
-            keys.emplace_back(key);
-            return true;
-        });
-        for (const std::string& key : keys) remove(key);
     }
     void commit() override {
         if (level != Level::None) check(db.end_transaction(true));

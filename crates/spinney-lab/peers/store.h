@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // Bytes of an answer to `S`, after which it ends.
 constexpr size_t SCAN_MAX = 256 << 10;
@@ -29,7 +30,16 @@ class Store {
     virtual void begin() = 0;
     virtual void put(std::string_view key, std::string_view value) = 0;
     virtual void remove(std::string_view key) = 0;
-    virtual void clear(char table) = 0;
+    // Not by a cursor that removes: Kyoto Cabinet then syncs for each record.
+    virtual void clear(char table) {
+        std::vector<std::string> keys;
+        scan(std::string(1, table), [&](std::string_view key, std::string_view) {
+            if (key[0] != table) return false;
+            keys.emplace_back(key);
+            return true;
+        });
+        for (const std::string& key : keys) remove(key);
+    }
     virtual void commit() = 0;
     virtual bool get(std::string_view key, std::string* value) = 0;
     // Records from `from` on, until `each` says that it is enough.

@@ -4,7 +4,6 @@
 #include <tkrzw_lib_common.h>
 
 #include <memory>
-#include <vector>
 
 #include "store.h"
 
@@ -25,15 +24,6 @@ class Tkrzw : public Store {
     void remove(std::string_view key) override {
         tkrzw::Status status = db.Remove(key);
         if (status != tkrzw::Status::NOT_FOUND_ERROR) check(status);
-    }
-    void clear(char table) override {
-        std::vector<std::string> keys;
-        scan(std::string(1, table), [&](std::string_view key, std::string_view) {
-            if (key[0] != table) return false;
-            keys.emplace_back(key);
-            return true;
-        });
-        for (const std::string& key : keys) remove(key);
     }
     void commit() override {
         if (level != Level::None) check(db.Synchronize(level == Level::Durable));

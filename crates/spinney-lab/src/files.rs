@@ -1,6 +1,5 @@
-//! Real JSON files: import, export and bytes on disk beside a plain library's parse and print.
+//! Files of JSON, or of a document a line: import, export and bytes on disk beside a plain library's parse and print.
 
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,6 +7,7 @@ use spinney_core::{Error, Result};
 
 use crate::canonical;
 use crate::clock::{Clock, Elapsed};
+use crate::documents::source::json_text;
 use crate::limits::Sampler;
 use crate::process;
 use crate::record::{Record, Status};
@@ -26,9 +26,7 @@ const BUDGET: Duration = Duration::from_secs(2);
 /// # Errors
 /// `Io` when the file cannot be read, `InvalidInput` when it is not JSON, whatever a store reports.
 pub fn measure(path: &Path, factories: &[&dyn Factory], folder: &Path) -> Result<Vec<Record>> {
-    let text = fs::read(path).map_err(|error| {
-        Error::io(format!("cannot read `{}`", path.display())).with_source(error)
-    })?;
+    let text = json_text(path)?;
     let name = path.file_name().map_or("file".into(), |name| name.to_string_lossy());
     let mut records = Vec::new();
     for factory in factories.iter().filter(|factory| factory.kind() == Kind::Backend) {

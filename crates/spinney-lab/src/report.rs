@@ -97,9 +97,16 @@ impl Report {
         self.records.iter().find(|record| is_named(record, key))
     }
 
-    /// Notes the syncs of one commit. What is called durable and makes fewer than one is void, and stands
-    /// in no ratio.
-    pub(crate) fn count_syncs(&mut self, test: &str, size: usize, system: &str, syncs: f64) {
+    /// Notes the syncs of one commit. What is called durable and makes fewer than it must is void, and
+    /// stands in no ratio.
+    pub(crate) fn count_syncs(
+        &mut self,
+        test: &str,
+        size: usize,
+        system: &str,
+        syncs: f64,
+        syncs_min: f64,
+    ) {
         let is_baseline = system == self.context.baseline;
         let mut row: Vec<&mut Record> = self
             .records
@@ -108,7 +115,7 @@ impl Report {
             .collect();
         let Some(counted) = row.iter_mut().find(|record| record.system == system) else { return };
         counted.syncs = Some(syncs);
-        if counted.durability == Durability::Durable && syncs < 1.0 {
+        if counted.durability == Durability::Durable && syncs < syncs_min {
             counted.status = Status::VoidDurability;
             counted.ratio = None;
             if is_baseline {

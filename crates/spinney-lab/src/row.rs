@@ -108,6 +108,7 @@ impl<R: Row> Station<'_, R> {
     }
 
     fn traced(&mut self, row: &R, tracer: &mut Tracer, test: &str) -> Result<()> {
+        let row = &row.short();
         self.bench.allow(row)?;
         self.bench.prepare(row)?;
         tracer.begin(test, self.factory.name(), self.factory.label().is_some());
@@ -191,6 +192,7 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
 }
 
 /// Whether a commit is short enough to be done once more for its syncs.
-pub fn is_quick(record: &Record) -> bool {
-    record.median().is_some_and(|median_us| median_us < COUNTED_BELOW_US)
+pub fn is_quick(row: &impl Row, record: &Record) -> bool {
+    let commits = row.commits_of_try(record.size) as f64;
+    record.median().is_some_and(|median_us| median_us / commits < COUNTED_BELOW_US)
 }

@@ -1,10 +1,10 @@
 //! The runner: systems take turns in shuffled order, row by row, level by level, size by size.
 
+mod preparation;
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use spinney_core::{Error, ErrorKind, Result};
 
@@ -12,14 +12,14 @@ use crate::lane::{Lane, Limits};
 use crate::options::{Options, Scope};
 use crate::record::{Context, Record, Status};
 use crate::recorder::{self, Recorder};
-use crate::report::{Key, Report, Setting};
+use crate::report::{Key, Report};
 use crate::row::{self, Station};
 use crate::stores_folder::StoresFolder;
 use crate::suite::{Name, Row, Scene, Suite};
 use crate::syncs;
 use crate::system::{Durability, Factory, Kind};
-use crate::{SERDE_JSON_VERSION, machine};
-use crate::{datastore, documents, throughput};
+use crate::{datastore, documents, machine, throughput};
+use preparation::{disk_bytes, progress, settings, versions};
 
 /// Measures what `options` asks for on those of `systems` that it names.
 ///
@@ -77,19 +77,6 @@ fn measure<S: Suite>(suite: S, options: &Options, factories: &[&dyn Factory]) ->
     progress.finish_and_clear();
     runner.rewrite()?;
     Ok(runner.report)
-}
-
-fn disk_bytes<S: Suite>(suite: &S, factories: &[&dyn Factory]) -> u64 {
-    let is_here = |factory: &&&dyn Factory| {
-        let is_kept =
-            |level: &Durability| *level != Durability::None && factory.lacks(*level).is_none();
-        // A server has a disk of its own.
-        factory.label().is_none()
-            && (is_kept(&Durability::Durable) || is_kept(&Durability::Process))
-    };
-    let systems = factories.iter().filter(is_here).count() as u64;
-    let largest = suite.sizes().into_iter().map(|size| suite.disk_bytes(size)).max().unwrap_or(0);
-    largest.saturating_mul(systems)
 }
 
 struct Runner<'a, S: Suite> {
@@ -339,7 +326,7 @@ impl<'a, S: Suite> Runner<'a, S> {
             for station in stations.iter_mut().filter(|station| is_watched(station)) {
                 let test = row::test_name(row, level);
                 let key = (test, size, station.factory.name().to_owned());
-                if self.report.measured(&key).is_some_and(row::is_quick) {
+                if self.report.measured(&key).is_some_and(|it| row::is_quick(row, it)) {
                     station.count(row, &mut tracer, &key.0)?;
                 }
             }
@@ -347,11 +334,13 @@ impl<'a, S: Suite> Runner<'a, S> {
         let counts = tracer.finish()?;
         for row in self.rows.iter().filter(|row| row.commits()) {
             let test = row::test_name(row, level);
-            let commits = row.commits_of_try(size) as f64;
+            let commits = row.short().commits_of_try(size) as f64;
+            let syncs_min = 1.0 / row.commits_of_sync() as f64;
             for station in stations.iter() {
                 let name = station.factory.name();
                 let Some(count) = counts.get(&(test.clone(), name.to_owned())) else { continue };
-                self.report.count_syncs(&test, size, name, *count as f64 / commits);
+                let syncs = *count as f64 / commits;
+                self.report.count_syncs(&test, size, name, syncs, syncs_min);
             }
         }
         Ok(())
@@ -371,51 +360,6 @@ fn replace(all: &mut Vec<Record>, records: Vec<Record>) {
 /// Whether the processes that sync its commits are known; those of a server that was named are not.
 fn is_watched<R: Row>(station: &Station<'_, R>) -> bool {
     station.factory.label().is_none() || !station.bench.processes().is_empty()
-}
-
-fn versions(factories: &[&dyn Factory]) -> Map<String, Value> {
-    let mut versions: Map<String, Value> = [
-        ("spinney", env!("CARGO_PKG_VERSION")),
-        ("rustc", env!("LAB_RUSTC")),
-        ("opt-level", env!("LAB_OPT_LEVEL")),
-        ("rustflags", env!("LAB_RUSTFLAGS")),
-        ("allocator", "system"),
-        ("serde_json", SERDE_JSON_VERSION),
-    ]
-    .into_iter()
-    .map(|(name, version)| (name.to_owned(), version.into()))
-    .collect();
-    for factory in factories {
-        versions.extend(factory.versions().into_iter().map(|(name, text)| (name, text.into())));
-    }
-    versions
-}
-
-fn settings(factories: &[&dyn Factory], suite: &str, options: &Options) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    for factory in factories {
-        let levels = options.durability.iter().filter(|&&level| factory.lacks(level).is_none());
-        settings.push(Setting {
-            system: factory.name().to_owned(),
-            label: factory.label().map(str::to_owned),
-            kind: factory.kind(),
-            design: factory.design_in(suite).to_owned(),
-            levels: levels.map(|&level| (level, factory.settings(level))).collect(),
-        });
-    }
-    settings
-}
-
-fn progress(options: &Options, sizes: usize, rows: usize) -> ProgressBar {
-    // Indicatif draws nothing where stderr is no terminal.
-    let target = match options.progress {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
-    };
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed}, {eta} left  {msg}");
-    let steps = sizes * options.durability.len() * rows;
-    ProgressBar::with_draw_target(Some(steps as u64), target)
-        .with_style(style.expect("the template is valid"))
 }
 
 fn io(error: std::io::Error, path: &Path) -> Error {

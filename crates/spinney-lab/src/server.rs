@@ -15,6 +15,9 @@ use tempfile::TempDir;
 /// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Begin of the names of folders for sockets; the process that made one comes next, then `-`.
+const SOCKETS: &str = "spinney-lab-";
+
 /// A user and its group.
 pub type User = (u32, u32);
 
@@ -39,7 +42,9 @@ impl Server {
         mut answers: impl FnMut(&Path) -> bool,
     ) -> Result<Server> {
         let failed = |error| io(error, program);
-        let sockets = tempfile::Builder::new().prefix("spinney-lab-").tempdir().map_err(failed)?;
+        remove_left(&std::env::temp_dir());
+        let prefix = format!("{SOCKETS}{}-", std::process::id());
+        let sockets = tempfile::Builder::new().prefix(&prefix).tempdir().map_err(failed)?;
         if let Some(user) = user {
             give(sockets.path(), user).map_err(failed)?;
         }
@@ -97,6 +102,19 @@ impl Drop for Server {
     }
 }
 
+/// Removes the folders for sockets of processes that were killed; their servers died with them.
+fn remove_left(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(SOCKETS)?.split_once('-'));
+        let owner = rest.and_then(|(owner, _)| owner.parse::<u32>().ok());
+        if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
+            // What cannot be removed is somebody else's.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A command that runs as `user` and does not outlive this process, where `setpriv` can see to that.
 pub fn command(program: &Path, user: Option<User>) -> Command {
     let has_setpriv = Command::new("setpriv").arg("--version").output();
@@ -141,4 +159,67 @@ pub fn version(program: impl AsRef<OsStr>) -> Option<String> {
 
 fn io(error: std::io::Error, program: &Path) -> Error {
     Error::io(format!("cannot start `{}`", program.display())).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_dead_processes_go_and_others_stay() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let mut ended = Command::new("true").spawn().expect("it starts");
+        ended.wait().expect("it ends");
+        let own = std::process::id();
+        let [dead, living, other] = [
+            format!("{SOCKETS}{}-a", ended.id()),
+            format!("{SOCKETS}{own}-a"),
+            format!("{SOCKETS}a"),
+        ]
+        .map(|name| parent.path().join(name));
+        for folder in [&dead, &living, &other] {
+            fs::create_dir(folder).expect("a folder");
+        }
+        remove_left(parent.path());
+        assert!(!dead.exists() && living.exists() && other.exists());
+    }
+
+    #[test]
+    fn a_server_dies_with_the_process_that_started_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A shell that starts a server as the lab does, and is killed.
+        let server = command(Path::new("sleep"), None);
+        if server.get_program() == "sleep" {
+            println!("skipped: `setpriv` is missing, so servers outlive a killed run");
+            return;
+        }
+        let words: Vec<String> = std::iter::once(server.get_program())
+            .chain(server.get_args())
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let told = folder.path().join("told");
+        let line = format!("{} 1000 & echo $! > {}; wait", words.join(" "), told.display());
+        let mut shell = Command::new("sh").args(["-c", &line]).spawn().expect("it starts");
+        let begin = Instant::now();
+        let server = loop {
+            let text = fs::read_to_string(&told).unwrap_or_default();
+            let is_server = |id: &str| {
+                let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+                name.trim() == "sleep"
+            };
+            match text.strip_suffix('\n').filter(|id| is_server(id)) {
+                Some(id) => break id.to_owned(),
+                None => assert!(begin.elapsed() < PATIENCE, "the server did not start"),
+            }
+            thread::yield_now();
+        };
+        shell.kill().expect("it lives");
+        shell.wait().expect("it ends");
+        let state = || fs::read_to_string(format!("/proc/{server}/stat")).unwrap_or_default();
+        let lives = || !state().is_empty() && !state().contains(") Z ");
+        while lives() {
+            assert!(begin.elapsed() < PATIENCE, "the server lives on: {}", state());
+            thread::yield_now();
+        }
+    }
 }

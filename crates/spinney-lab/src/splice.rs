@@ -10,8 +10,8 @@
 //! <!-- bench:end -->
 //! ```
 //!
-//! `from` is relative to the page. `table` is `peers` or `published`; `suite` is `datastore` where it is
-//! not said.
+//! `from` is relative to the page. `table` is `peers`, `losses` or `published`; `suite` is `datastore` where
+//! it is not said.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -110,12 +110,15 @@ fn block_text(words: &BTreeMap<String, String>, page: &Path, folder: &Path) -> R
         Some("peers") => {
             ("durable where no level is said", excerpt::peers(&reports[0], backend, size, rows))
         }
+        Some("losses") => {
+            ("durable where no level is said", excerpt::losses(&reports[0], backend, size, rows))
+        }
         Some("published") => {
             let table = published(&reports, &[backend], size);
             let none = || Error::invalid_input(format!("nothing was published for N = {size}"));
             ("writes at level `none`", table.ok_or_else(none)?.markdown())
         }
-        _ => return Err(lacking("table", "`peers` or `published`")),
+        _ => return Err(lacking("table", "`peers`, `losses` or `published`")),
     };
     let settings: Vec<String> =
         words.iter().map(|(name, value)| format!("{name}={value}")).collect();

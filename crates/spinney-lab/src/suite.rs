@@ -12,6 +12,7 @@ use spinney_core::{Error, Result};
 use crate::answer::Answer;
 use crate::limits::Sampler;
 use crate::options::{Options, Scope};
+use crate::process;
 use crate::record::Record;
 use crate::system::{Delivery, Durability, Effect, Factory};
 
@@ -41,6 +42,16 @@ pub trait Row: Clone {
     fn commits_of_try(&self, size: usize) -> usize {
         let _ = size;
         1
+    }
+
+    /// Commits that one sync may make durable: those of so many clients.
+    fn commits_of_sync(&self) -> usize {
+        1
+    }
+
+    /// The same row with no more commits than are needed to count their syncs.
+    fn short(&self) -> Self {
+        self.clone()
     }
 
     /// Operations inside one try, at N = `size`.
@@ -224,6 +235,27 @@ pub(crate) trait Suite {
     }
 }
 
+/// That a run does not have all rows of its suite, and why.
+pub(crate) fn rows_left_out(chosen: usize, all: usize, why: &str) -> Option<String> {
+    (chosen < all).then(|| format!("{} of {all} rows {why}", all - chosen))
+}
+
+/// Why rows or sizes are left out, most often.
+pub(crate) const NOT_ASKED_FOR: &str = "were not asked for";
+
+/// The bytes of a closed store into which `fill` has put its first data, and nothing else: those of a used
+/// one tell of its past too. `fill` tells the bytes of a store that keeps nothing in its folder.
+pub(crate) fn fresh_disk_bytes(
+    scene: &Scene<'_>,
+    fill: impl FnOnce(&Path) -> Result<Option<u64>>,
+) -> Result<Option<u64>> {
+    let folder = scene.scratch()?;
+    // A journal or a log beside the data is in use only while the store is open, which it is no longer.
+    let in_memory = fill(folder.path())?;
+    let bytes = in_memory.unwrap_or_else(|| process::disk_bytes(folder.path()));
+    Ok((bytes > 0).then_some(bytes))
+}
+
 /// An error of a try that did nothing.
 pub(crate) fn changed(effect: Effect, id: &str) -> Result<()> {
     match effect {
@@ -231,6 +263,9 @@ pub(crate) fn changed(effect: Effect, id: &str) -> Result<()> {
         Effect::Unchanged => Err(Error::invalid_input(format!("a try of `{id}` changed nothing"))),
     }
 }
+
+/// Commits of a series whose syncs are counted.
+pub(crate) const SHORT: usize = 50;
 
 /// How long a series of operations may take.
 const SERIES_MAX: Duration = Duration::from_secs(30);

@@ -4,6 +4,8 @@
 //! records. Item i of `lst` has the member name `i,stri` and `{"k1":i,"k2":"stri","l":"li"}`;
 //! entry i of `usr-lst` is `{"k":i,"l":"li"}`.
 
+mod delivery;
+
 use std::path::Path;
 
 use spinney_core::{Error, Result};
@@ -13,6 +15,7 @@ use crate::datastore::document::leaf_text;
 use crate::datastore::rows::Place;
 use crate::documents::Collection;
 use crate::throughput::Array;
+pub use delivery::{Delivery, Told};
 
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,53 +95,6 @@ pub enum Effect {
 impl From<bool> for Effect {
     fn from(changed: bool) -> Effect {
         if changed { Effect::Changed } else { Effect::Unchanged }
-    }
-}
-
-/// What one subscriber was given since it was last looked at: nodes as sysrepo counts them, where an
-/// entry of a list is one and the list itself is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delivery {
-    /// Nodes that were not there before.
-    pub created: u64,
-    /// Nodes that are not there any more.
-    pub removed: u64,
-    /// Nodes that have another value.
-    pub changed: u64,
-    /// Commits that it was shown before they were made.
-    pub commits: u64,
-    /// Commits that it was told the end of.
-    pub told: u64,
-}
-
-impl Delivery {
-    /// One commit that made so many nodes.
-    pub fn created(created: u64) -> Delivery {
-        Delivery { created, commits: 1, told: 1, ..Delivery::default() }
-    }
-
-    /// One commit that removed so many nodes.
-    pub fn removed(removed: u64) -> Delivery {
-        Delivery { removed, commits: 1, told: 1, ..Delivery::default() }
-    }
-
-    /// One commit that changed so many nodes.
-    pub fn changed(changed: u64) -> Delivery {
-        Delivery { changed, commits: 1, told: 1, ..Delivery::default() }
-    }
-
-    /// Whether no node changed.
-    pub fn is_empty(&self) -> bool {
-        self.created + self.removed + self.changed == 0
-    }
-
-    /// Adds what was given later.
-    pub fn add(&mut self, later: Delivery) {
-        self.created += later.created;
-        self.removed += later.removed;
-        self.changed += later.changed;
-        self.commits += later.commits;
-        self.told += later.told;
     }
 }
 
@@ -269,19 +225,26 @@ pub trait System {
         }
     }
 
+    /// Where it keeps what a function that stands for all subscribers is called with.
+    fn told(&mut self) -> Option<&mut Told> {
+        None
+    }
+
     /// Has so many subscribers be given each commit of the present place, in place of those before, each
     /// of which counts the nodes that changed; never measured.
     fn subscribe(&mut self, count: usize) -> Result<()> {
-        match count {
-            0 => Ok(()),
-            _ => Err(Error::unsupported("nobody is given what changed")),
+        match (self.told(), count) {
+            (Some(told), _) => told.listen(count > 0),
+            (None, 0) => {}
+            _ => return Err(Error::unsupported("nobody is given what changed")),
         }
+        Ok(())
     }
 
     /// What each subscriber was given since the last call, as soon as all were told how each commit
     /// ended.
     fn deliveries(&mut self) -> Result<Vec<Delivery>> {
-        Ok(Vec::new())
+        Ok(self.told().and_then(Told::take).into_iter().collect())
     }
 
     /// Makes a candidate of the configuration in which `l` of these items is `text`; never measured.

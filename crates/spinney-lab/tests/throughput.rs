@@ -57,6 +57,26 @@ fn every_row_ends_with_the_same_store_on_every_system() {
 }
 
 #[test]
+fn servers_end_with_the_same_store() {
+    let [backends, peers] = tiny::servers();
+    for name in backends.iter().chain(&peers) {
+        let report = measure(Options::throughput(), |options| {
+            options.backends = backends.iter().filter(|it| *it == name).cloned().collect();
+            options.peers = peers.iter().filter(|it| *it == name).cloned().collect();
+        });
+        for size in [3, 500] {
+            for row in ["read+write", "read+write by 8 clients [none]", "reads"] {
+                let record = report.find(row, size, name);
+                let record = record.unwrap_or_else(|| panic!("{row} on {name}"));
+                let items = if row == "reads" { 1 } else { PUSHES };
+                assert_eq!(record.hash, Some(Item::new(size, Fill::Const).hash(items)), "{name}");
+            }
+        }
+        assert_eq!(report.exit_code(), 0, "{name}");
+    }
+}
+
+#[test]
 fn the_published_procedure_counts_what_a_second_holds() {
     let report = measure(Options::throughput_compat(), |options| {
         options.sizes = vec![3];

@@ -37,7 +37,8 @@ pub fn equal<A: Instance, B: Instance>(a: &A, b: &B) -> Result<bool> {
                 }
             }
             _ => {
-                if !equal_leaves(a.leaf()?.as_ref(), b.leaf()?.as_ref()) {
+                let (mut one, mut other) = (Vec::new(), Vec::new());
+                if !equal_leaves(a.leaf(&mut one)?.as_ref(), b.leaf(&mut other)?.as_ref()) {
                     return Ok(false);
                 }
             }
@@ -92,7 +93,7 @@ pub fn hash<I: Instance>(node: &I) -> Result<u64> {
                         hasher.write_u64(node.count()?);
                         pending.push(Next::Elements(node.elements(0)?));
                     }
-                    _ => match node.leaf()? {
+                    _ => match node.leaf(&mut Vec::new())? {
                         Some(Leaf::Bool(value)) => value.hash(&mut hasher),
                         Some(Leaf::Number(num)) => {
                             buffer.clear();

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use spinney_core::error::{Error, Result};
-use spinney_core::key::Key;
-use spinney_core::node::{LongForm, Node, NodeKind};
-use spinney_core::view::{Cursor, Slot, View};
-use spinney_core::{Num, Scalar, Value};
+use spinney_core::error::Result;
+use spinney_core::key::no_key;
+use spinney_core::node::NodeKind;
+use spinney_core::read::{self, Children, Name, Node};
+use spinney_core::{Num, Value};
 
 /// A node that has no members.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,20 @@ impl Leaf<'_> {
     }
 }
 
-/// One node of a document, cheap to clone, from which its members are reached.
+impl<'a> From<read::Leaf<'a>> for Leaf<'a> {
+    fn from(leaf: read::Leaf<'a>) -> Leaf<'a> {
+        match leaf {
+            read::Leaf::Null => Leaf::Null,
+            read::Leaf::Bool(value) => Leaf::Bool(value),
+            read::Leaf::Number(num) => Leaf::Number(num),
+            read::Leaf::String(text) => Leaf::String(text.into()),
+            read::Leaf::Bytes(bytes) => Leaf::Bytes(bytes.into()),
+        }
+    }
+}
+
+/// One node of a document, cheap to clone, from which its members are reached: a [`Document`], or a value in
+/// memory.
 ///
 /// Iterators follow the order of the model; nothing below a member is read before it is asked for.
 pub trait Instance: Clone {
@@ -49,12 +62,12 @@ pub trait Instance: Clone {
 
     /// What it is.
     fn kind(&self) -> Result<NodeKind>;
-    /// Its content; `None` when it is a container.
-    fn leaf(&self) -> Result<Option<Leaf<'_>>>;
+    /// Its content; `None` when it is a container. `long` is a buffer for what is not in one piece.
+    fn leaf<'a>(&'a self, long: &'a mut Vec<u8>) -> Result<Option<Leaf<'a>>>;
     /// How many members it has; 0 when it is no container.
     ///
     /// # Complexity
-    /// O(1).
+    /// That of the tree that it is in: O(1) but for a map that several layers share.
     fn count(&self) -> Result<u64>;
     /// The value of a key; `None` when it is no map or has no such key.
     fn member(&self, key: &str) -> Result<Option<Self>>;
@@ -74,23 +87,12 @@ impl<'a> Instance for &'a Value {
         Ok(self.node_kind())
     }
 
-    fn leaf(&self) -> Result<Option<Leaf<'_>>> {
-        Ok(match self {
-            Value::Null => Some(Leaf::Null),
-            Value::Bool(value) => Some(Leaf::Bool(*value)),
-            Value::Number(number) => Some(Leaf::Number(number.as_num())),
-            Value::String(text) => Some(Leaf::String(text.into())),
-            Value::Bytes(bytes) => Some(Leaf::Bytes(bytes.into())),
-            Value::Map(_) | Value::List(_) => None,
-        })
+    fn leaf<'v>(&'v self, long: &'v mut Vec<u8>) -> Result<Option<Leaf<'v>>> {
+        Ok(Node::leaf(self, long)?.map(Leaf::from))
     }
 
     fn count(&self) -> Result<u64> {
-        Ok(match self {
-            Value::Map(map) => map.len() as u64,
-            Value::List(list) => list.len() as u64,
-            _ => 0,
-        })
+        Node::count(self)
     }
 
     fn member(&self, key: &str) -> Result<Option<Self>> {
@@ -126,151 +128,137 @@ impl<'a> Instance for &'a Value {
     }
 }
 
-/// A node in a store, at one state.
+/// A node of any tree: in pages, in memory, of several layers.
 #[derive(Clone)]
-pub struct Stored<'s> {
-    view: View<'s>,
-    slot: Slot<'s>,
+pub struct Document<N> {
+    node: N,
     kind: NodeKind,
     /// The member that was asked for last, in a container: several walks often take the same way.
-    last: Option<Rc<RefCell<Option<LastMember<'s>>>>>,
+    last: Option<Rc<RefCell<Option<LastMember<N>>>>>,
 }
 
-type LastMember<'s> = (String, Option<Stored<'s>>);
+type LastMember<N> = (Name, Option<Document<N>>);
 
-impl<'s> Stored<'s> {
-    /// A node that a view has found.
+impl<N: Node> Document<N> {
+    /// A document whose root is a node.
     ///
     /// # Errors
-    /// `Corrupted` when it refers to a tree that is missing.
-    pub fn new(view: View<'s>, mut slot: Slot<'s>) -> Result<Stored<'s>> {
-        view.follow(&mut slot)?;
-        let kind = slot.read()?.node.kind();
-        let kind = kind.ok_or_else(|| Error::corrupted("a tree's root refers to a tree"))?;
+    /// `Corrupted` for damage.
+    pub fn new(node: N) -> Result<Document<N>> {
+        let kind = node.kind()?;
         let is_container = matches!(kind, NodeKind::Map | NodeKind::List);
-        Ok(Stored { view, slot, kind, last: is_container.then(Rc::default) })
+        Ok(Document { node, kind, last: is_container.then(Rc::default) })
     }
 
-    fn moved(&self, enter: impl FnOnce(&mut Slot<'s>) -> Result<bool>) -> Result<Option<Self>> {
-        let mut slot = self.slot.clone();
-        match enter(&mut slot)? {
-            true => Stored::new(self.view, slot).map(Some),
+    fn moved(&self, enter: impl FnOnce(&mut N) -> Result<bool>) -> Result<Option<Self>> {
+        let mut node = self.node.clone();
+        match enter(&mut node)? {
+            true => Document::new(node).map(Some),
             false => Ok(None),
         }
     }
+
+    fn run(&self, children: Option<N::Children>) -> Run<N> {
+        Run { children, node: self.node.clone() }
+    }
 }
 
-impl<'s> Instance for Stored<'s> {
-    type Members = StoredMembers<'s>;
-    type Elements = StoredElements<'s>;
+impl<N: Node> Instance for Document<N> {
+    type Members = Members<N>;
+    type Elements = Elements<N>;
 
     fn kind(&self) -> Result<NodeKind> {
         Ok(self.kind)
     }
 
-    fn leaf(&self) -> Result<Option<Leaf<'_>>> {
-        Ok(match self.slot.read()?.node {
-            Node::Scalar(scalar) => Some(match scalar {
-                Scalar::Null => Leaf::Null,
-                Scalar::Bool(value) => Leaf::Bool(value),
-                Scalar::Number(num) => Leaf::Number(num),
-                Scalar::String(text) => Leaf::String(text.text.into()),
-                Scalar::Bytes(bytes) => Leaf::Bytes(bytes.into()),
-            }),
-            Node::Long(long) => {
-                let bytes = self.view.long(self.slot.tree, long)?;
-                Some(match long.form {
-                    LongForm::Bytes => Leaf::Bytes(bytes.into()),
-                    LongForm::PlainText | LongForm::EscapedText => {
-                        let text = String::from_utf8(bytes)
-                            .map_err(|_| Error::corrupted("a long text is not UTF-8"))?;
-                        Leaf::String(text.into())
-                    }
-                })
-            }
-            _ => None,
-        })
+    fn leaf<'a>(&'a self, long: &'a mut Vec<u8>) -> Result<Option<Leaf<'a>>> {
+        Ok(self.node.leaf(long)?.map(Leaf::from))
     }
 
     fn count(&self) -> Result<u64> {
-        Ok(self.view.count(&self.slot)?.unwrap_or(0))
+        self.node.count()
     }
 
     fn member(&self, key: &str) -> Result<Option<Self>> {
         let Some(last) = &self.last else { return Ok(None) };
         if let Some((last, member)) = &*last.borrow()
-            && last == key
+            && last.text() == key
         {
             return Ok(member.clone());
         }
-        let member = self.moved(|slot| self.view.enter_key(slot, &Key::new(key).encoded()))?;
-        *last.borrow_mut() = Some((key.to_owned(), member.clone()));
+        let name = Name::new(key);
+        let member = self.moved(|node| node.enter(&name))?;
+        *last.borrow_mut() = Some((name, member.clone()));
         Ok(member)
     }
 
     fn element(&self, position: u64) -> Result<Option<Self>> {
-        self.moved(|slot| self.view.enter_element(slot, position))
+        self.moved(|node| node.enter_position(position))
     }
 
-    fn members(&self) -> Result<Self::Members> {
-        let cursor = match self.kind()? {
-            NodeKind::Map => self.view.cursor(&self.slot)?,
+    fn members(&self) -> Result<Members<N>> {
+        let members = match self.kind {
+            NodeKind::Map => self.node.children()?,
             _ => None,
         };
-        Ok(StoredMembers { view: self.view, cursor, buffer: Vec::new() })
+        Ok(Members { run: self.run(members), buffer: Vec::new() })
     }
 
-    fn elements(&self, from: u64) -> Result<Self::Elements> {
-        let cursor = match self.kind()? {
-            NodeKind::List if from == 0 => self.view.cursor(&self.slot)?,
-            NodeKind::List => self.view.cursor_from_position(&self.slot, from)?,
+    fn elements(&self, from: u64) -> Result<Elements<N>> {
+        let elements = match self.kind {
+            NodeKind::List => self.node.elements(from)?,
             _ => None,
         };
-        Ok(StoredElements { view: self.view, cursor })
+        Ok(Elements(self.run(elements)))
     }
 }
 
-/// The members of a stored map.
-pub struct StoredMembers<'s> {
-    view: View<'s>,
-    cursor: Option<Cursor<'s>>,
+/// Children that come one after the other.
+struct Run<N: Node> {
+    children: Option<N::Children>,
+    /// The one that came last.
+    node: N,
+}
+
+impl<N: Node> Run<N> {
+    /// The next one, with what is to be known of it beside.
+    fn next<T>(
+        &mut self,
+        beside: impl FnOnce(&N::Children) -> Result<T>,
+    ) -> Option<Result<(T, Document<N>)>> {
+        let Run { children, node } = self;
+        let children = children.as_mut()?;
+        let next = || match children.next(node)? {
+            true => Ok(Some((beside(children)?, Document::new(node.clone())?))),
+            false => Ok(None),
+        };
+        next().transpose()
+    }
+}
+
+/// The members of a map.
+pub struct Members<N: Node> {
+    run: Run<N>,
     /// For keys.
     buffer: Vec<u8>,
 }
 
-impl<'s> Iterator for StoredMembers<'s> {
-    type Item = Result<(String, Stored<'s>)>;
+impl<N: Node> Iterator for Members<N> {
+    type Item = Result<(String, Document<N>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let cursor = self.cursor.as_mut()?;
-        let (view, buffer) = (self.view, &mut self.buffer);
-        let mut next = || {
-            if !cursor.advance()? {
-                return Ok(None);
-            }
-            let key = cursor.key(buffer)?.text().into_owned();
-            Ok(Some((key, Stored::new(view, cursor.slot()?)?)))
-        };
-        next().transpose()
+        let Members { run, buffer } = self;
+        run.next(|members| Ok(members.key(buffer)?.ok_or_else(no_key)?.text().into_owned()))
     }
 }
 
-/// The elements of a stored list.
-pub struct StoredElements<'s> {
-    view: View<'s>,
-    cursor: Option<Cursor<'s>>,
-}
+/// The elements of a list.
+pub struct Elements<N: Node>(Run<N>);
 
-impl<'s> Iterator for StoredElements<'s> {
-    type Item = Result<Stored<'s>>;
+impl<N: Node> Iterator for Elements<N> {
+    type Item = Result<Document<N>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let cursor = self.cursor.as_mut()?;
-        let view = self.view;
-        let mut next = || match cursor.advance()? {
-            true => Stored::new(view, cursor.slot()?).map(Some),
-            false => Ok(None),
-        };
-        next().transpose()
+        Some(self.0.next(|_| Ok(()))?.map(|((), element)| element))
     }
 }

@@ -27,7 +27,7 @@ pub use changes::Changes;
 pub use compile::Options;
 pub use dialect::Draft;
 pub use explain::{Cost, Explained};
-pub use instance::{Instance, Stored};
+pub use instance::{Document, Instance};
 pub use report::{Report, Violation};
 pub use resources::Documents;
 pub use schema::Schema;

@@ -80,7 +80,7 @@ const SHOWN_LEN_MAX: usize = 60;
 
 /// A node for people: scalars by their text, containers by their size.
 pub fn describe<I: Instance>(node: &I) -> Result<String> {
-    Ok(match (node.kind()?, node.leaf()?) {
+    Ok(match (node.kind()?, node.leaf(&mut Vec::new())?) {
         (_, Some(leaf)) => describe_leaf(&leaf),
         (NodeKind::Map, None) => counted("an object with", node.count()?, "member"),
         (_, None) => counted("a list of", node.count()?, "element"),

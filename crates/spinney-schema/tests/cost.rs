@@ -10,11 +10,12 @@ use serde_json::{Value as Json, json};
 use spinney_core::backend::{Backend, Snapshot};
 use spinney_core::error::Result;
 use spinney_core::node::NodeKind;
+use spinney_core::read::Stored;
 use spinney_core::transaction::Transaction;
 use spinney_core::view::View;
 use spinney_core::{Memory, Value};
 use spinney_schema::instance::{Instance, Leaf};
-use spinney_schema::{Changes, Documents, Options, Report, Schema, Stored};
+use spinney_schema::{Changes, Document, Documents, Options, Report, Schema};
 
 /// An instance that counts every call.
 #[derive(Clone)]
@@ -41,8 +42,8 @@ where
     fn kind(&self) -> Result<NodeKind> {
         Counted::count(self).inner.kind()
     }
-    fn leaf(&self) -> Result<Option<Leaf<'_>>> {
-        Counted::count(self).inner.leaf()
+    fn leaf<'a>(&'a self, long: &'a mut Vec<u8>) -> Result<Option<Leaf<'a>>> {
+        Counted::count(self).inner.leaf(long)
     }
     fn count(&self) -> Result<u64> {
         Counted::count(self).inner.count()
@@ -109,7 +110,8 @@ impl Large {
         let [before, after] = [before, after].map(|snapshot| {
             let view = View { snapshot, key_len_max: self.store.capabilities().key_len_max };
             let slot = view.resolve("/doc").expect("resolves").expect("is there");
-            let inner = Stored::new(view, slot).expect("a node");
+            let node = Stored::new(view, slot).expect("a node");
+            let inner = Document::new(node).expect("a node");
             Counted { inner, reads: Rc::clone(&reads) }
         });
         let report = schema.validate_change(Some(&before), Some(&after), &changes).expect("reads");

@@ -10,9 +10,10 @@ use common::value;
 use fastrand::Rng;
 use serde_json::{Value as Json, json};
 use spinney_core::backend::Backend;
+use spinney_core::read::Stored;
 use spinney_core::transaction::Transaction;
 use spinney_core::{ErrorKind, Memory, Value};
-use spinney_schema::{ChangeContent, Changes, Documents, Options, Report, Schema, Stored};
+use spinney_schema::{ChangeContent, Changes, Document, Documents, Options, Report, Schema};
 
 type Index = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -192,8 +193,8 @@ fn network(rng: &mut Rng) -> Json {
 fn judge<'s>(
     schema: &Schema,
     index: &mut Index,
-    before: Option<&Stored<'s>>,
-    after: Option<&Stored<'s>>,
+    before: Option<&Document<Stored<'s>>>,
+    after: Option<&Document<Stored<'s>>>,
     changes: &Changes,
 ) -> Report {
     let entries = schema.entries(before, after, changes).expect("reads");

@@ -54,7 +54,10 @@ impl Store {
         from.require_whole()?;
         let schemas = Schemas::of(from)?;
         let copied = match self.forest() {
-            Some(_) => self.copy_trees(from, &schemas, progress)?,
+            Some(_) => {
+                schemas.refuse_layers()?;
+                self.copy_trees(from, &schemas, progress)?
+            }
             None => {
                 let is_empty = |tx: &Transaction<'_>| refuse_content(tx.count("")?);
                 let copied = self.copy_node("", from, &schemas, &is_empty, progress)?;
@@ -173,6 +176,16 @@ impl Schemas {
         crate::schemas::attach(transaction, base, path, &self.entries)
     }
 
+    /// Refuses those of layers, for a store whose trees are kept apart.
+    fn refuse_layers(&self) -> Result<()> {
+        match self.entries.iter().any(|(_, entry)| crate::schemas::is_of_layers(entry)) {
+            false => Ok(()),
+            true => Err(Error::unsupported(
+                "a schema judges several layers, and this store keeps each tree apart; remove the schema, or copy to another store",
+            )),
+        }
+    }
+
     /// Refuses a copy that lacks any.
     fn check(&self, copy: &Snapshot) -> Result<()> {
         let copied = crate::schemas::carried_by(copy)?;
@@ -185,6 +198,10 @@ impl Schemas {
 /// Where nothing judges them, they are content.
 #[cfg(not(feature = "schema"))]
 impl Schemas {
+    fn refuse_layers(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn of(_from: &Snapshot) -> Result<Schemas> {
         Ok(Schemas { left_out: RESERVED.to_vec() })
     }
@@ -388,7 +405,7 @@ mod tests {
             first.set_schema(path, &text, SchemaOptions::default())?;
         }
         let attached = |store: &Store| -> Result<Vec<String>> {
-            Ok(store.schemas()?.into_iter().map(|(path, _)| path.to_string()).collect())
+            Ok(store.schemas()?.into_iter().map(|entry| String::from(&*entry.path)).collect())
         };
         let stores = [first, crate::open(&file("a.json"))?, crate::open("memory:")?];
         for pair in stores.windows(2) {

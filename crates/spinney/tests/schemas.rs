@@ -185,7 +185,7 @@ fn a_json_file_has_its_schemas_beside_it() {
     }
     let store = spinney::open(&url).expect("opens");
     let schemas = store.schemas().expect("schemas");
-    let paths: Vec<&str> = schemas.iter().map(|(path, _)| &**path).collect();
+    let paths: Vec<&str> = schemas.iter().map(|schema| &*schema.path).collect();
     assert_eq!(paths, ["/net", ""]);
     let text = refusal(set(&store, "/port", "\"http\""));
     assert!(

@@ -42,7 +42,8 @@ Examples:
 
   spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
   spinney bench --backends lmdb --peers sqlite --durability durable
-  spinney bench --backends lmdb,fjall,json,redis=redis://localhost/9
+  spinney bench --backends lmdb,fjall,json,redis    # on a server of the run's own
+  spinney bench --backends lmdb,redis=redis://localhost/9
 
 Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes on where
 it ended, or was killed, with --resume:
@@ -75,6 +76,10 @@ pub struct Bench {
     #[arg(long, requires = "suite", value_enum)]
     fill: Option<Filled>,
 
+    /// At most so many pushes or reads in a try of `throughput`; without it as many as were published
+    #[arg(long, requires = "suite", value_name = "N")]
+    iterations: Option<usize>,
+
     /// The system against which ratios stand [default: file; of `documents` and `throughput` sqlite]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
@@ -83,13 +88,13 @@ pub struct Bench {
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     sizes: Option<Vec<usize>>,
 
-    /// Backends of spinney: memory, lmdb, fjall, json, and redis=URL or mongodb=URL, whose store must
-    /// be empty and will be again; `none` for no backend
+    /// Backends of spinney: memory, lmdb, fjall, json, redis on a server of the run's own, and redis=URL
+    /// or mongodb=URL, whose store must be empty and will be again; `none` for no backend
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     backends: Option<Vec<String>>,
 
     /// What to measure beside them: file, sqlite, lmdb-raw, redb, fjall-raw, rocksdb, kyoto, tkrzw,
-    /// redis-direct, gtm; `all` for every peer of this build, `none` for no peer
+    /// redis-direct, gtm, postgres; `all` for every peer of this build, `none` for no peer
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     peers: Option<Vec<String>>,
 
@@ -226,6 +231,7 @@ impl Bench {
                 Some(Filled::Random) => Fill::Random,
                 Some(Filled::Const) | None => usual.fill,
             },
+            iterations_max: self.iterations,
             baseline: self.baseline.unwrap_or(usual.baseline),
             records: self.records,
             resume: self.resume,

@@ -17,13 +17,15 @@ use crate::output::{cannot_write, stdout};
 #[command(after_help = "\
 The datastores are trees of the store. `candidate` shows `running` until it is changed, and keeps
 its changes over `running` as it then was. `operational` is `running` with what is pushed over it.
+Who locks `/candidate` has it alone, and what is not committed then goes with the lock.
 
 Examples:
   spinney set --datastore candidate /interfaces/eth0/mtu 9000
   spinney datastore conflicts
   spinney datastore commit --confirmed 60
   spinney datastore confirm
-  spinney datastore copy running startup")]
+  spinney datastore copy running startup
+  spinney lock /candidate -- sh -c './edit.sh && spinney datastore commit'")]
 pub struct DatastoreVerb {
     #[command(subcommand)]
     verb: Verb,

@@ -39,7 +39,7 @@ type Changes<'c> = dyn FnMut(&mut Found<'_>) -> Result<()> + 'c;
 An operand that starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is
 stdin, all else a file (`@/tmp/x.json` is one with an absolute path). A revision alone is compared with the
 newest state; two cost what was committed between them, however large the store is. Two datastores are
-compared as they are read, at a path that both have. Numbers are compared by their text: 1 is not 1.0.
+compared as they are read, at a path that one of them has. Numbers are compared by their text: 1 is not 1.0.
 
 A line says what becomes of a path below the operands: `+` added, `-` removed, `~` changed. Positions
 in lists are those at the time when the lines above it are done.
@@ -130,8 +130,20 @@ impl Diff {
             Operand::Input(input) => load_input(&input, self.tagged),
         };
         let (old, new) = (load(old, self.tree(0))?, load(new, self.tree(1))?);
-        let (old, new) = (old.node()?, new.node()?);
-        self.print(&mut |found| differences(&old, &new, found))
+        // A datastore may be empty, or lack what another one has; a path that is in neither is a slip.
+        let may_lack = self.datastore.len() == 2;
+        match (old.find()?, new.find()?) {
+            (Some(old), Some(new)) => self.print(&mut |found| differences(&old, &new, found)),
+            (None, Some(new)) if may_lack => {
+                self.print(&mut |found| found(&Path::root(), Change::Added(new.clone())))
+            }
+            (Some(old), None) if may_lack => {
+                self.print(&mut |found| found(&Path::root(), Change::Removed(old.clone())))
+            }
+            (None, None) if may_lack && old.path.is_empty() => self.print(&mut |_| Ok(())),
+            (None, _) => Err(no_node("diff", &old.path)),
+            (_, None) => Err(no_node("diff", &new.path)),
+        }
     }
 
     /// What is compared; a revision may stand alone.
@@ -314,9 +326,8 @@ fn load_input(input: &Input, tagged: bool) -> Result<Loaded> {
 }
 
 impl Loaded {
-    fn node(&self) -> Result<Reached<'_>> {
-        let node = self.snapshot.node(&self.path).map_err(|error| at("diff", &self.path, error))?;
-        node.ok_or_else(|| no_node("diff", &self.path))
+    fn find(&self) -> Result<Option<Reached<'_>>> {
+        self.snapshot.node(&self.path).map_err(|error| at("diff", &self.path, error))
     }
 }
 

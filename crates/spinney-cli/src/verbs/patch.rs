@@ -25,7 +25,7 @@ Examples:
   spinney patch \"\" changes.json
   spinney diff /running new.json --patch | spinney patch /running -")]
 pub struct Patch {
-    /// Path of the document that is changed; `\"\"` is the whole store
+    /// Path of the document that is changed; `""` is the whole store
     path: String,
 
     /// The patch; `-` reads stdin
@@ -72,7 +72,7 @@ Examples:
   echo '{\"city\": \"London\", \"phone\": null}' | spinney merge /people/42 -
   spinney merge \"\" settings.json")]
 pub struct Merge {
-    /// Path of the node that it is merged into; `\"\"` is the whole store
+    /// Path of the node that it is merged into; `""` is the whole store
     path: String,
 
     /// The merge patch; `-` reads stdin

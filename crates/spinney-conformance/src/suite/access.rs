@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spinney::ErrorKind::{Busy, Denied, Invalid, InvalidInput, NotFound, Unsupported};
 use spinney::access::{AccessRules, Principal, Right};
-use spinney::feed::Event;
+use spinney::feed::{Change, Event};
 use spinney::layers::{Layer, Stack};
 use spinney::query::{Query, QueryLimits};
 use spinney::{
@@ -403,12 +403,53 @@ fn layers(s: &Subject) {
     own.write("own", |edit| edit.set("/x", &1.into())).expect("it may be written");
     assert_eq!(text_of(&own.read().expect("a state"), ""), r#"{"x":1}"#);
     is_denied(ann.datastores());
+    // Feeds and logs of layers tell what is seen of them, and subscribers are for who sees everything.
+    let since = s.revision();
+    s.store.write(|tx| tx.set("/plans/x", &"hidden".into())).expect("it is set");
+    own.write("own", |edit| edit.set("/x", &2.into())).expect("it may be written");
+    s.store.write(|tx| tx.set("/plans/y", &"hidden".into())).expect("it is set");
+    for stack in [&hidden, &own] {
+        let mut feed = stack.changes("", since).expect("a feed");
+        let mut told = Vec::new();
+        while let Some(Event::Change(change)) = feed.next(Duration::ZERO).expect("an event") {
+            told.extend(change.diff.ops.iter().map(|op| (*op.pointer()).to_owned()));
+            assert_eq!(change.revision, since + 2);
+        }
+        assert_eq!(told, ["/x"]);
+        let mut logged = Vec::new();
+        let all = &mut |change: Change| {
+            logged.push(change.revision);
+            Ok(true)
+        };
+        stack.log("", all).expect("a log");
+        assert_eq!(logged[..2], [since + 2, since]);
+        let asked = |_: &Proposal| Answer::Pass;
+        is_denied(stack.before_commit("", SubscriberOptions::new("s"), asked));
+    }
+    is_denied(partly.changes("", since));
+    is_denied(partly.log("", &mut |_| Ok(true)));
     let specs =
         ["own=/notes/shared/ann", "plans=/plans"].map(|spec| spec.parse().expect("a layer"));
     is_denied(ann.set_stack("mine", &specs));
     s.store.set_stack("theirs", &specs).expect("it is kept");
     assert_eq!(ann.stacks().expect("stacks"), []);
     assert_eq!(ann.stack("theirs").map(drop).map_err(|error| error.kind()), Err(NotFound));
+    // Schemas of stacks are told to who sees everything.
+    s.store.set_stack("mine", &specs[..1]).expect("it is kept");
+    let schema = json(r#"{"properties": {"x": {"type": "integer"}}}"#);
+    let judged = s.store.stack("mine").expect("a stack");
+    judged.set_schema("", &schema, Default::default()).expect("it fits");
+    let refused =
+        own.write("own", |edit| edit.set("/x", &"text".into())).expect_err("it is judged");
+    assert_eq!(refused.kind(), Invalid);
+    assert!(refused.to_string().contains("ask who administers"), "{refused}");
+    assert!(!refused.to_string().contains("integer"), "{refused}");
+    let mine = ann.stack("mine").expect("a stack");
+    is_denied(mine.check_schema(""));
+    is_denied(mine.explain_schema(""));
+    is_denied(mine.remove_schema(""));
+    is_denied(mine.set_schema("", &schema, Default::default()));
+    assert!(ann.schemas().expect("schemas").iter().all(|schema| schema.stack.is_none()));
 }
 
 fn whole(s: &Subject) {

@@ -12,7 +12,7 @@ use spinney::datastores::Datastore::{Candidate, FactoryDefault, Operational, Run
 use spinney::datastores::{CandidateCommit, CandidateState, Datastore, Datastores};
 use spinney::layers::Prefer;
 use spinney::schemas::SchemaOptions;
-use spinney::{Error, Result, Value};
+use spinney::{Error, LockOptions, Result, Value};
 
 use super::{Case, skipped};
 use crate::servers::refused;
@@ -22,6 +22,7 @@ pub(super) const CASES: &[Case] = &[
     ("a candidate shows running until it is changed", candidate),
     ("a candidate becomes running", committing),
     ("what both have changed is a conflict", conflicts),
+    ("a candidate that is locked goes with its lock", locked),
     ("a candidate is judged by the schema of running", judged),
     ("a commit is rolled back unless it is confirmed", confirmed),
     ("datastores are copied and reset", copies),
@@ -165,6 +166,46 @@ fn conflicts(s: &Subject) {
     refused(Conflict, "`/a`", commit(&all));
     all.commit(&preferring(Prefer::Layer)).expect("the candidate is preferred");
     assert_eq!(text(&all, Running), r#"{"a":{"x":16}}"#);
+}
+
+fn locked(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    let lock = || s.store.lock("/candidate", LockOptions::default()).expect("it is free");
+    set(&all, Running, "/a", "1");
+    // What was begun without a lock does not go with one.
+    set(&all, Candidate, "/a", "2");
+    let held = lock();
+    refused(Busy, "before it was locked", all.edit(Candidate, |edit| edit.set("/a", &3.into())));
+    all.discard().expect("it is discarded");
+    set(&all, Candidate, "/a", "3");
+    set(&all, Candidate, "/b", "3");
+    assert_eq!(text(&all, Candidate), r#"{"a":3,"b":3}"#);
+    set(&all, Running, "/c", "1");
+    all.rebase(Prefer::Neither).expect("it is rebased");
+    assert_eq!(text(&all, Candidate), r#"{"a":3,"b":3,"c":1}"#);
+    commit(&all).expect("it becomes running");
+    all.copy(Startup, Candidate).expect("it is copied");
+    assert_eq!(text(&all, Candidate), "");
+    set(&all, Candidate, "/d", "4");
+    held.unlock().expect("it is unlocked");
+    assert_eq!(all.candidate().expect("an answer"), CandidateState::Unchanged);
+    let running = r#"{"a":3,"b":3,"c":1}"#;
+    assert_eq!((text(&all, Candidate), text(&all, Running)), (running.into(), running.into()));
+    assert_eq!(all.conflicts().expect("an answer"), []);
+    all.rebase(Prefer::Neither).expect("there is nothing to do");
+    commit(&all).expect("there is nothing to do");
+    assert_eq!(s.get("/candidate"), None, "a commit removes what is left");
+    // Under another lock it begins anew, and a commit without changes of its own takes none.
+    let held = lock();
+    set(&all, Candidate, "/e", "5");
+    drop(held);
+    let held = lock();
+    assert_eq!(text(&all, Candidate), running);
+    set(&all, Candidate, "/f", "6");
+    assert_eq!(text(&all, Candidate), r#"{"a":3,"b":3,"c":1,"f":6}"#);
+    drop(held);
+    set(&all, Candidate, "/g", "7");
+    assert_eq!(text(&all, Candidate), r#"{"a":3,"b":3,"c":1,"g":7}"#);
 }
 
 fn judged(s: &Subject) {

@@ -359,8 +359,6 @@ fn subscribers(s: &Subject) {
     drop(subscription);
     set(&stack, "user", "/a/b", "1");
     assert!(asked.try_recv().is_err(), "it has unsubscribed");
-    let required = stack.before_commit("", options.required(true), |_: &Proposal| Answer::Pass);
-    refused(Unsupported, "other processes", required.map(drop));
 }
 
 /// What one subscriber has seen: the operations of each change, and how many leaves each told.

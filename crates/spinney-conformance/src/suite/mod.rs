@@ -14,6 +14,7 @@ mod datastores;
 mod following;
 mod history;
 mod imports;
+mod judged_layers;
 mod layers;
 mod limits;
 mod lists;
@@ -79,6 +80,7 @@ pub fn tree_groups(factory: Factory<'_>, is_chosen: impl Fn(&str) -> bool) {
         ("layers", layers::CASES),
         ("following", following::CASES),
         ("datastores", datastores::CASES),
+        ("judged layers", judged_layers::CASES),
         ("locks", locks::CASES),
         ("access", access::CASES),
         ("bulk", bulk::CASES),

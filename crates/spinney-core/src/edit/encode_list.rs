@@ -6,17 +6,17 @@ use std::sync::Arc;
 use crate::backend::{Snapshot, TreeId};
 use crate::diff::{Delta, ElementDelta, MemberDelta, Step};
 use crate::edit::encode_map::member_change;
-use crate::edit::list::{ElementValue, ListWork, OpenPage, damaged, gone_pages, rank_between};
+use crate::edit::list::{ElementValue, ListWork, Now, OpenPage, damaged, gone_pages, rank_between};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
-use crate::fill::{Filler, PAGE_HEADER_LEN, page_record};
+use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, with_buffer, write_page_header};
 use crate::layout::{RecordKind, prefix};
 use crate::node;
 use crate::page::{self, Entry, Measure, Page};
 use crate::part::Part;
 use crate::pending::Pending;
 use crate::rank::Rank;
-use crate::record::ContainerHead;
+use crate::record::{ContainerHead, seal};
 use crate::visit::Container;
 
 /// Encodes the edits of an opened list; everything opened below it has been encoded.
@@ -51,7 +51,7 @@ impl Values {
     fn of(list: &ListWork, nodes: &[Work]) -> Result<Values> {
         let mut values = BTreeMap::new();
         for page in list.pages.values() {
-            for element in &page.elements {
+            for element in &page.touched {
                 if let ElementValue::Edited(edit @ Edit::Open { .. }) = &element.value
                     && let Outcome::Is(value) = outcome(nodes, edit, None)?
                 {
@@ -62,17 +62,27 @@ impl Values {
         Ok(Values(values))
     }
 
-    fn entry<'a>(
+    fn entry<'a>(&'a self, (id, now): (u64, Now<'a>)) -> Entry<'a> {
+        let value = match now {
+            Now::Edited(Edit::Set(encoded)) => encoded,
+            Now::Edited(_) => &self.0[&id],
+            Now::Stored(stored) => stored,
+        };
+        Entry { key: &[], id, value }
+    }
+
+    /// All elements of an opened page.
+    fn entries<'a>(&'a self, list: &'a ListWork, page: &'a OpenPage) -> Result<Vec<Entry<'a>>> {
+        Ok(list.elements(page, 0)?.into_iter().map(|element| self.entry(element)).collect())
+    }
+
+    /// Those that are not as they are stored.
+    fn touched<'a>(
         &'a self,
         list: &'a ListWork,
-        element: &'a crate::edit::list::Element,
-    ) -> Entry<'a> {
-        let value = match &element.value {
-            ElementValue::Edited(Edit::Set(encoded)) => encoded,
-            ElementValue::Edited(_) => &self.0[&element.id],
-            stored => list.stored_bytes(stored).expect("it is stored"),
-        };
-        Entry { key: &[], id: element.id, value }
+        page: &'a OpenPage,
+    ) -> impl Iterator<Item = Entry<'a>> {
+        page.touched.iter().map(|element| self.entry((element.id, list.now(&element.value))))
     }
 }
 
@@ -80,7 +90,7 @@ impl Values {
 type Before<'a> = (u64, u64, &'a [u8]);
 
 /// An element as it is now: id, position, value.
-type After<'a> = (u64, u64, &'a ElementValue);
+type After<'a> = (u64, u64, Now<'a>);
 
 /// What changed: only opened pages can hold it.
 fn delta(
@@ -95,13 +105,14 @@ fn delta(
     }
     let (stored_starts, starts) = page_starts(list, pending.snapshot())?;
     // An element that was moved may come from where nothing was touched.
-    let untouched = |page: &OpenPage| if list.moved.is_empty() { page.untouched } else { 0 };
+    let untouched = |page: &OpenPage| if list.moved.is_empty() { page.untouched() } else { 0 };
     let before = stored_elements(list, &stored_starts, untouched)?;
     let mut after: Vec<After<'_>> = Vec::new();
     for (page, start) in list.pages.values().zip(starts) {
-        for (index, element) in page.elements.iter().enumerate().skip(untouched(page)) {
-            after.push((element.id, start + index as u64, &element.value));
-        }
+        let from = untouched(page);
+        let positions = start + from as u64..;
+        let elements = list.elements(page, from)?.into_iter().zip(positions);
+        after.extend(elements.map(|((id, now), position)| (id, position, now)));
     }
     let kept = (!list.moved.is_empty()).then(|| kept_ids(&list.moved, &before, &after));
     let is_kept = |id: u64| match &kept {
@@ -113,9 +124,9 @@ fn delta(
     for (id, position, value) in after {
         if !is_kept(id) {
             let value = match value {
-                ElementValue::Edited(Edit::Set(encoded)) => Arc::clone(encoded),
-                ElementValue::Edited(_) => Arc::clone(&values.0[&id]),
-                stored => list.stored_bytes(stored).expect("it is stored").into(),
+                Now::Edited(Edit::Set(encoded)) => Arc::clone(encoded),
+                Now::Edited(_) => Arc::clone(&values.0[&id]),
+                Now::Stored(stored) => stored.into(),
             };
             delta.put.push(ElementDelta { id, position, value });
             continue;
@@ -127,7 +138,7 @@ fn delta(
             }
             delta.taken.push(ElementDelta { id: stored_id, position, value: old.into() });
         };
-        let ElementValue::Edited(edit) = value else { continue };
+        let Now::Edited(edit) = value else { continue };
         let what = outcome(nodes, edit, Some(old))?;
         if let Some(change) = member_change(nodes, edit, Some(old), &what)? {
             let step = Step::Element { id, position };
@@ -187,12 +198,10 @@ fn encode_inline(
     values: &Values,
 ) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let elements: Vec<Entry<'_>> = list
-        .pages
-        .values()
-        .flat_map(|page| &page.elements)
-        .map(|element| values.entry(list, element))
-        .collect();
+    let mut elements: Vec<Entry<'_>> = Vec::new();
+    for page in list.pages.values() {
+        elements.append(&mut values.entries(list, page)?);
+    }
     if let Some(body) = small_body(pending, &elements, list.next_id) {
         node::write_inline(Container::List, &body, &mut out);
         return Ok(out);
@@ -251,8 +260,10 @@ fn encode_paged(
     }
     for (&rank, page) in list.pages.iter().filter(|(_, page)| page.changed) {
         let key = page_key(rank);
-        let entries: Vec<Entry<'_>> =
-            page.elements.iter().map(|element| values.entry(list, element)).collect();
+        if extend_record(pending, &key, list, values, page)? {
+            continue;
+        }
+        let entries = values.entries(list, page)?;
         let record =
             page_record(Container::List, &key, None, entries.len(), |index| entries[index]);
         pending.put(&key, &record);
@@ -278,13 +289,40 @@ fn encode_paged(
     Ok(None)
 }
 
-/// At most this many bytes of body.
-fn body_len_max(list: &ListWork, values: &Values, page: &OpenPage) -> usize {
-    let mut measure = Measure::default();
-    for element in &page.elements {
-        measure = measure.with(&[], &values.entry(list, element));
+/// Writes a page by copying what is untouched; false when that is not enough.
+fn extend_record(
+    pending: &mut Pending<'_>,
+    key: &[u8],
+    list: &ListWork,
+    values: &Values,
+    page: &OpenPage,
+) -> Result<bool> {
+    if page.untouched() == 0 {
+        return Ok(false);
     }
-    measure.body_len_max()
+    let stored = list.stored_page(page)?;
+    let touched: Vec<Entry<'_>> = values.touched(list, page).collect();
+    Ok(with_buffer(|record| {
+        write_page_header(None, record);
+        let is_enough = page::extend(&stored, page.untouched(), &touched, record).is_some();
+        if is_enough {
+            seal(key, record);
+            pending.put(key, record);
+        }
+        is_enough
+    }))
+}
+
+/// At most this many bytes of body.
+fn body_len_max(list: &ListWork, values: &Values, page: &OpenPage) -> Result<usize> {
+    let untouched = match page.untouched() {
+        0 => Some(Measure::default()),
+        count => Measure::of_first(&list.stored_page(page)?, count),
+    };
+    let measure = values
+        .touched(list, page)
+        .fold(untouched.ok_or_else(damaged)?, |measure, entry| measure.with(&[], &entry));
+    Ok(measure.body_len_max())
 }
 
 /// The opened pages that differ from what is stored.
@@ -303,7 +341,7 @@ fn join_small(
     let mut large = Vec::new();
     for rank in changed_pages(list) {
         let Some(page) = list.pages.get(&rank) else { continue };
-        let len = body_len_max(list, values, page);
+        let len = body_len_max(list, values, page)?;
         if len > fits {
             large.push(rank);
         }
@@ -312,14 +350,14 @@ fn join_small(
         }
         let Some(next) = list.counts.next(view.snapshot, rank)? else { continue };
         list.open_page(&view, next)?;
-        if len + body_len_max(list, values, &list.pages[&next]) > fits * 3 / 4 {
+        if len + body_len_max(list, values, &list.pages[&next])? > fits * 3 / 4 {
             continue;
         }
-        let behind = list.pages.remove(&next).expect("just opened");
+        let behind = list.take_page(next)?;
         list.counts.remove(view.snapshot, next)?;
         let page = list.pages.get_mut(&rank).expect("it is open");
-        page.elements.extend(behind.elements);
-        let count = page.elements.len() as u64;
+        page.touched.extend(behind.touched);
+        let count = page.len() as u64;
         list.counts.set(view.snapshot, rank, count)?;
     }
     Ok(large)
@@ -336,8 +374,8 @@ fn split_large(
     let view = pending.view();
     while let Some(rank) = pending_ranks.pop() {
         let Some(page) = list.pages.get(&rank) else { continue };
-        let len = body_len_max(list, values, page);
-        if len <= fits || page.elements.len() <= 1 {
+        let len = body_len_max(list, values, page)?;
+        if len <= fits || page.len() <= 1 {
             continue;
         }
         let next = list.counts.next(view.snapshot, rank)?;
@@ -352,8 +390,8 @@ fn split_large(
         };
         let mut measure = Measure::default();
         let mut at = 0;
-        for element in &page.elements {
-            let with = measure.with(&[], &values.entry(list, element));
+        for entry in &values.entries(list, page)? {
+            let with = measure.with(&[], entry);
             let full = with.body_len_max() > fits || measure.body_len_max() >= target;
             if at > 0 && full {
                 break;
@@ -361,12 +399,11 @@ fn split_large(
             measure = with;
             at += 1;
         }
-        if at == page.elements.len() {
+        if at == page.len() {
             continue;
         }
-        let page = list.pages.get_mut(&rank).expect("it is open");
-        let right = page.split_off(at);
-        let (left_len, right_len) = (page.elements.len() as u64, right.elements.len() as u64);
+        let right = list.split_off(rank, at)?;
+        let (left_len, right_len) = (at as u64, right.len() as u64);
         list.pages.insert(right_rank, right);
         list.counts.set(view.snapshot, rank, left_len)?;
         list.counts.insert(view.snapshot, right_rank, right_len)?;
@@ -383,10 +420,10 @@ fn inlined(pending: &Pending<'_>, list: &mut ListWork, values: &Values) -> Resul
         None => Vec::new(),
         Some(rank) => {
             let Some(page) = list.pages.get(&rank) else { return Ok(None) };
-            if list.len() != page.elements.len() as u64 || list.len() > 64 {
+            if list.len() != page.len() as u64 || list.len() > 64 {
                 return Ok(None);
             }
-            page.elements.iter().map(|element| values.entry(list, element)).collect()
+            values.entries(list, page)?
         }
     };
     match small_body(pending, &elements, list.next_id) {

@@ -1,7 +1,7 @@
 //! Turning the edits of a map into an inline body or into changed pages.
 
 use std::borrow::Cow;
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,7 +10,9 @@ use crate::backend::{Direction, Record, TreeId};
 use crate::diff::{MemberChange, MemberDelta, Step};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
-use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, shortest_separator, write_page_header};
+use crate::fill::{
+    Filler, PAGE_HEADER_LEN, page_record, shortest_separator, with_buffer, write_page_header,
+};
 use crate::key::EncodedKey;
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
 use crate::members::Members;
@@ -395,7 +397,7 @@ fn splice_record(
 ) -> bool {
     let len_max = pending.sizes.page_len_max;
     with_buffer(|record| {
-        record.resize(PAGE_HEADER_LEN, 0);
+        write_page_header(None, record);
         if page::splice(page, key, value, record).is_none() {
             return false;
         }
@@ -406,19 +408,6 @@ fn splice_record(
             pending.put(&at.key, record);
         }
         fits
-    })
-}
-
-thread_local! {
-    /// A buffer as large as a page is dear to make and to give back.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Calls `write` with an empty buffer.
-fn with_buffer<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    BUFFER.with_borrow_mut(|buffer| {
-        buffer.clear();
-        write(buffer)
     })
 }
 

@@ -41,33 +41,46 @@ pub struct ListWork {
 }
 
 /// The elements of an opened page.
-#[derive(Default)]
 pub struct OpenPage {
-    /// In order.
-    pub elements: Vec<Element>,
+    /// So many of the first are as they are stored under this rank, and not looked at.
+    untouched: usize,
+    /// The source in which they lie.
+    source: usize,
+    /// Those behind them, in order.
+    pub touched: Vec<Element>,
     /// Whether they differ from what is stored under this rank.
     pub changed: bool,
-    /// So many of the first are what is stored under this rank.
-    pub untouched: usize,
 }
 
 impl OpenPage {
     /// Elements of which none is stored under their rank.
     pub fn new(elements: Vec<Element>) -> OpenPage {
-        OpenPage { elements, changed: true, untouched: 0 }
+        OpenPage { untouched: 0, source: 0, touched: elements, changed: true }
     }
 
-    /// Notes a change at an index.
-    fn touch(&mut self, index: usize) {
-        self.changed = true;
-        self.untouched = self.untouched.min(index);
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.untouched + self.touched.len()
     }
 
-    /// Takes out the elements from an index on.
-    pub fn split_off(&mut self, index: usize) -> OpenPage {
-        self.touch(index);
-        OpenPage::new(self.elements.split_off(index))
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
+
+    /// So many of the first are as they are stored under this rank.
+    pub fn untouched(&self) -> usize {
+        self.untouched
+    }
+}
+
+/// An element as it is now.
+#[derive(Clone, Copy)]
+pub enum Now<'a> {
+    /// As it is stored.
+    Stored(&'a [u8]),
+    /// Edited.
+    Edited(&'a Edit),
 }
 
 /// An element of an opened list.
@@ -146,25 +159,98 @@ impl ListWork {
         let source = self.sources.len();
         self.sources.push(body);
         self.stored.insert(rank, source);
-        let elements = self.stored_elements(source)?;
-        let untouched = elements.len();
-        self.pages.insert(rank, OpenPage { elements, changed: false, untouched });
+        let untouched = self.source(source)?.count();
+        let page = OpenPage { untouched, source, touched: Vec::new(), changed: false };
+        self.pages.insert(rank, page);
         Ok(())
     }
 
-    /// The elements of a source as they are stored.
-    pub fn stored_elements(&self, source: usize) -> Result<Vec<Element>> {
-        let body = &self.sources[source];
-        let page = Page::parse(Container::List, body).ok_or_else(damaged)?;
-        (0..page.count())
-            .map(|index| {
-                let (id, value) = page.element(index).ok_or_else(damaged)?;
+    fn source(&self, source: usize) -> Result<Page<'_>> {
+        Page::parse(Container::List, &self.sources[source]).ok_or_else(damaged)
+    }
+
+    /// The page in which the untouched elements of an opened one are stored.
+    pub fn stored_page(&self, page: &OpenPage) -> Result<Page<'_>> {
+        self.source(page.source)
+    }
+
+    /// Makes the elements of an opened page from an index on ready to be changed.
+    fn loosen(&mut self, rank: Rank, index: usize) -> Result<&mut OpenPage> {
+        let page = &self.pages[&rank];
+        let (source, untouched) = (page.source, page.untouched);
+        let mut loose = Vec::new();
+        if index < untouched {
+            let (stored, body) = (self.source(source)?, &self.sources[source]);
+            loose.reserve(untouched - index);
+            for index in index..untouched {
+                let (id, value) = stored.element(index).ok_or_else(damaged)?;
                 let start = (value.as_ptr() as usize - body.as_ptr() as usize) as u32;
                 let end = start + value.len() as u32;
                 let value = ElementValue::Stored { source: source as u32, start, end };
-                Ok(Element { id, value })
-            })
-            .collect()
+                loose.push(Element { id, value });
+            }
+        }
+        let page = self.pages.get_mut(&rank).expect("it is open");
+        if !loose.is_empty() {
+            loose.append(&mut page.touched);
+            page.touched = loose;
+            page.untouched = index;
+        }
+        Ok(page)
+    }
+
+    /// As [`ListWork::loosen`], when they are about to change.
+    fn touch(&mut self, rank: Rank, index: usize) -> Result<&mut OpenPage> {
+        let page = self.loosen(rank, index)?;
+        page.changed = true;
+        Ok(page)
+    }
+
+    /// Takes the elements of an opened page from an index on out.
+    pub fn split_off(&mut self, rank: Rank, index: usize) -> Result<OpenPage> {
+        let page = self.touch(rank, index)?;
+        Ok(OpenPage::new(page.touched.split_off(index - page.untouched)))
+    }
+
+    /// Takes an opened page out, with all its elements ready to lie under another rank.
+    pub fn take_page(&mut self, rank: Rank) -> Result<OpenPage> {
+        self.touch(rank, 0)?;
+        Ok(self.pages.remove(&rank).expect("it is open"))
+    }
+
+    /// The elements of an opened page from an index on: id and value.
+    pub fn elements<'a>(&'a self, page: &'a OpenPage, from: usize) -> Result<Vec<(u64, Now<'a>)>> {
+        let mut elements = Vec::with_capacity(page.len().saturating_sub(from));
+        if from < page.untouched {
+            let stored = self.source(page.source)?;
+            for index in from..page.untouched {
+                let (id, value) = stored.element(index).ok_or_else(damaged)?;
+                elements.push((id, Now::Stored(value)));
+            }
+        }
+        let touched = page.touched.iter().skip(from.saturating_sub(page.untouched));
+        elements.extend(touched.map(|element| (element.id, self.now(&element.value))));
+        Ok(elements)
+    }
+
+    /// One of them; `None` behind the end.
+    pub fn element_of<'a>(&'a self, page: &'a OpenPage, index: usize) -> Result<Option<Now<'a>>> {
+        if index < page.untouched {
+            let stored = self.source(page.source)?.value(index).ok_or_else(damaged)?;
+            return Ok(Some(Now::Stored(stored)));
+        }
+        let element = page.touched.get(index - page.untouched);
+        Ok(element.map(|element| self.now(&element.value)))
+    }
+
+    /// A value as it is now.
+    pub fn now<'a>(&'a self, value: &'a ElementValue) -> Now<'a> {
+        match *value {
+            ElementValue::Stored { source, start, end } => {
+                Now::Stored(&self.sources[source as usize][start as usize..end as usize])
+            }
+            ElementValue::Edited(ref edit) => Now::Edited(edit),
+        }
     }
 
     /// Opens the page of a rank, unless it is.
@@ -184,7 +270,7 @@ impl ListWork {
         let Some((rank, index)) = self.counts.find(view.snapshot, position)? else {
             return Ok(None);
         };
-        let len = self.open_page(view, rank)?.elements.len();
+        let len = self.open_page(view, rank)?.len();
         match usize::try_from(index) {
             Ok(index) if index <= len => Ok(Some((rank, index))),
             _ => Err(Error::corrupted("a list's counts do not fit its pages")),
@@ -197,30 +283,21 @@ impl ListWork {
             return Ok(None);
         }
         let Some((rank, index)) = self.locate(view, position)? else { return Ok(None) };
-        Ok(self.pages.get_mut(&rank).and_then(|page| page.elements.get_mut(index)))
+        let page = self.loosen(rank, index)?;
+        Ok(page.touched.get_mut(index - page.untouched))
     }
 
     /// Notes that an element was edited.
     pub fn mark(&mut self, view: &View<'_>, position: u64) -> Result<()> {
         if let Some((rank, index)) = self.locate(view, position)? {
-            self.open_page(view, rank)?.touch(index);
+            self.touch(rank, index)?;
         }
         Ok(())
     }
 
-    /// The bytes of an element as it is stored.
-    pub fn stored_bytes(&self, value: &ElementValue) -> Option<&[u8]> {
-        match *value {
-            ElementValue::Stored { source, start, end } => {
-                Some(&self.sources[source as usize][start as usize..end as usize])
-            }
-            ElementValue::Edited(_) => None,
-        }
-    }
-
     /// The edits of its elements.
     pub fn edits(&self) -> impl Iterator<Item = &Edit> {
-        let elements = self.pages.values().flat_map(|page| &page.elements);
+        let elements = self.pages.values().flat_map(|page| &page.touched);
         elements.filter_map(|element| match &element.value {
             ElementValue::Edited(edit) => Some(edit),
             ElementValue::Stored { .. } => None,
@@ -239,10 +316,9 @@ impl ListWork {
             self.pages.insert(rank::FIRST, OpenPage::new(vec![element]));
             return self.counts.insert(view.snapshot, rank::FIRST, 1);
         };
-        let page = self.pages.get_mut(&rank).expect("it was located");
-        page.elements.insert(index, element);
-        page.touch(index);
-        let len = page.elements.len();
+        let page = self.touch(rank, index)?;
+        page.touched.insert(index - page.untouched, element);
+        let len = page.len();
         self.counts.set(view.snapshot, rank, len as u64)?;
         if len > PAGE_ELEMENTS_MAX {
             self.split(view, rank)?;
@@ -255,14 +331,14 @@ impl ListWork {
         let Some(right_rank) = rank_between(rank, next) else {
             return self.respread(view, rank);
         };
-        let page = self.pages.get_mut(&rank).expect("it is open");
+        let len = self.pages[&rank].len();
         // An append at the very end leaves the left page full.
         let at = match next {
-            None => page.elements.len() - 1,
-            Some(_) => page.elements.len() / 2,
+            None => len - 1,
+            Some(_) => len / 2,
         };
-        let right = page.split_off(at);
-        let (left_len, right_len) = (page.elements.len() as u64, right.elements.len() as u64);
+        let right = self.split_off(rank, at)?;
+        let (left_len, right_len) = (at as u64, right.len() as u64);
         self.pages.insert(right_rank, right);
         self.counts.set(view.snapshot, rank, left_len)?;
         self.counts.insert(view.snapshot, right_rank, right_len)
@@ -307,13 +383,12 @@ impl ListWork {
         let mut pages = Vec::with_capacity(old.len());
         for &rank in old {
             self.open_page(view, rank)?;
-            let mut page = self.pages.remove(&rank).expect("just opened");
-            page.touch(0);
+            let page = self.take_page(rank)?;
             self.counts.remove(view.snapshot, rank)?;
             pages.push(page);
         }
         for (page, &rank) in pages.into_iter().zip(fresh) {
-            self.counts.insert(view.snapshot, rank, page.elements.len() as u64)?;
+            self.counts.insert(view.snapshot, rank, page.len() as u64)?;
             self.pages.insert(rank, page);
         }
         Ok(())
@@ -325,10 +400,9 @@ impl ListWork {
             return Ok(None);
         }
         let Some((rank, index)) = self.locate(view, position)? else { return Ok(None) };
-        let page = self.open_page(view, rank)?;
-        let element = page.elements.remove(index);
-        page.touch(index);
-        let len = page.elements.len() as u64;
+        let page = self.touch(rank, index)?;
+        let element = page.touched.remove(index - page.untouched);
+        let len = page.len() as u64;
         if len > 0 {
             self.counts.set(view.snapshot, rank, len)?;
         } else {

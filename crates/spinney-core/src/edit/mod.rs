@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::backend::TreeId;
 use crate::diff::Delta;
-use crate::edit::list::ListWork;
+use crate::edit::list::{ListWork, Now};
 use crate::error::{Error, Result};
 use crate::key::EncodedKey;
 use crate::members::Members;
@@ -390,9 +390,12 @@ impl Work {
                 return Ok(());
             }
             Body::List(list) => {
-                let elements = list.pages.values().flat_map(|page| &page.elements);
-                for encoded in elements.filter_map(|element| list.stored_bytes(&element.value)) {
-                    found(encoded)?;
+                for page in list.pages.values() {
+                    for (_, element) in list.elements(page, 0)? {
+                        if let Now::Stored(encoded) = element {
+                            found(encoded)?;
+                        }
+                    }
                 }
                 return Ok(());
             }

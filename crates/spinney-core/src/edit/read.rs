@@ -1,6 +1,6 @@
 //! Reading a tree with a transaction's edits laid over it.
 
-use crate::edit::list::ElementValue;
+use crate::edit::list::Now;
 use crate::edit::{Body, Edit, Edits};
 use crate::error::{Error, Result};
 use crate::key::Key;
@@ -112,10 +112,10 @@ fn element<'s>(
         return Ok(None);
     };
     match list.pages.get(&rank) {
-        Some(page) => Ok(page
-            .elements
-            .get(index as usize)
-            .and_then(|element| element_found(edits, node, &element.value))),
+        Some(page) => {
+            let element = list.element_of(page, index as usize)?;
+            Ok(element.and_then(|element| element_found(edits, node, element)))
+        }
         None => {
             let crate::edit::Base::Paged(id) = list.base else { return Ok(None) };
             let record = view.list_page(work.tree, id, rank)?;
@@ -125,15 +125,10 @@ fn element<'s>(
     }
 }
 
-fn element_found<'s>(edits: &'s Edits, node: usize, value: &'s ElementValue) -> Option<Found<'s>> {
-    let work = &edits.nodes[node];
-    let Body::List(list) = &work.body else { return None };
-    match value {
-        ElementValue::Edited(edit) => edited(edits, node, &[], edit),
-        stored => {
-            let bytes = list.stored_bytes(stored).expect("it is stored");
-            Some(Found::Stored(Slot::owned(work.tree, bytes)))
-        }
+fn element_found<'s>(edits: &'s Edits, node: usize, element: Now<'s>) -> Option<Found<'s>> {
+    match element {
+        Now::Edited(edit) => edited(edits, node, &[], edit),
+        Now::Stored(bytes) => Some(Found::Stored(Slot::owned(edits.nodes[node].tree, bytes))),
     }
 }
 
@@ -176,9 +171,9 @@ fn members<'s>(edits: &'s Edits, view: &View<'s>, node: usize) -> Result<Vec<Mem
         Body::List(list) => {
             for (rank, _) in list.counts.clone().pages(view.snapshot)? {
                 if let Some(page) = list.pages.get(&rank) {
-                    for element in &page.elements {
-                        let found = element_found(edits, node, &element.value);
-                        members.extend(found.map(|found| (Vec::new(), element.id, found)));
+                    for (id, element) in list.elements(page, 0)? {
+                        let found = element_found(edits, node, element);
+                        members.extend(found.map(|found| (Vec::new(), id, found)));
                     }
                 } else if let crate::edit::Base::Paged(id) = list.base {
                     let record = view.list_page(work.tree, id, rank)?;

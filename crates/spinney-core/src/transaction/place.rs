@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::backend::TreeId;
 use crate::build::Build;
-use crate::edit::list::{Element, ElementValue};
+use crate::edit::list::{Element, ElementValue, Now};
 use crate::edit::{Base, Body, Edit};
 use crate::error::{Error, Result};
 use crate::key::EncodedKey;
@@ -146,11 +146,11 @@ impl<'b> Transaction<'b> {
         let Body::List(list) = &mut work.body else { unreachable!("it is a list") };
         let Some(element) = list.element(&view, position)? else { return Ok(Child::Absent) };
         let value = element.value.clone();
-        let encoded = match &value {
-            ElementValue::Edited(Edit::Open { node, .. }) => return Ok(Child::Open(*node)),
-            ElementValue::Edited(Edit::Set(encoded)) => Part::from(&**encoded),
-            ElementValue::Edited(Edit::Removed) => return Err(damaged()),
-            stored => Part::from(list.stored_bytes(stored).expect("it is stored")),
+        let encoded = match list.now(&value) {
+            Now::Edited(Edit::Open { node, .. }) => return Ok(Child::Open(*node)),
+            Now::Edited(Edit::Set(encoded)) => Part::from(&**encoded),
+            Now::Edited(Edit::Removed) => return Err(damaged()),
+            Now::Stored(stored) => Part::from(stored),
         };
         match self.edits.open(&self.pending, tree, &encoded)? {
             None => Ok(Child::Scalar(encoded)),
@@ -383,11 +383,9 @@ impl<'b> Transaction<'b> {
                 let position = path::position(segment).expect("it names an element");
                 let element = self.take_element(parent, position)?;
                 let Body::List(list) = &self.edits.nodes[parent].body else { unreachable!() };
-                let edit = match element.value {
-                    ElementValue::Edited(edit) => edit.displaced(),
-                    ref stored => {
-                        Edit::Set(list.stored_bytes(stored).expect("it is stored").into())
-                    }
+                let edit = match list.now(&element.value) {
+                    Now::Edited(edit) => edit.clone().displaced(),
+                    Now::Stored(stored) => Edit::Set(stored.into()),
                 };
                 Ok((edit, Some(element.id)))
             }

@@ -13,7 +13,7 @@ use crate::options::{LARGE, Mode, Options, Rules, SMALL, Scope, USUAL, unknown_r
 use crate::record::Record;
 use crate::suite::{self, Scene};
 use crate::system::{Durability, Effect, Factory, Kind};
-use crate::{cold, files, json_file, memory, process, readers};
+use crate::{cold, files, json_file, memory, readers};
 
 /// Row names besides those of the table: JSON files to import, peak memory of imports, JSON files as
 /// stores, new processes, and readers beside a writer.
@@ -47,25 +47,6 @@ impl<'a> Suite<'a> {
         Ok(Suite { options, rows, documents: Rc::new(Documents::new(0)) })
     }
 
-    /// The bytes of a closed store that did nothing but one import; those of a used store tell of its
-    /// past too.
-    fn fresh_disk_bytes(
-        &self,
-        factory: &dyn Factory,
-        level: Durability,
-        scene: &Scene<'_>,
-    ) -> Result<Option<u64>> {
-        let folder = scene.scratch()?;
-        let mut system = factory.open(folder.path(), level)?;
-        let _: Effect = system.import(&self.documents.text(State::Items))?;
-        system.settle()?;
-        let in_memory = system.memory_bytes();
-        // A journal or a log beside the data is in use only while the store is open.
-        drop(system);
-        let bytes = in_memory.unwrap_or_else(|| process::disk_bytes(folder.path()));
-        Ok((bytes > 0).then_some(bytes))
-    }
-
     fn is_in_later_levels(&self, row: &Row) -> bool {
         let options = self.options;
         options.whole_suite
@@ -93,13 +74,11 @@ impl suite::Suite for Suite<'_> {
     fn left_out(&self) -> Vec<String> {
         let options = self.options;
         let mut left_out = Vec::new();
-        if self.rows.len() < ROWS.len() {
-            let (left, all) = (ROWS.len() - self.rows.len(), ROWS.len());
-            left_out.push(match options.rows.is_empty() && !options.whole_suite {
-                true => format!("{left} of {all} rows, which `bench datastore` has"),
-                false => format!("{left} of {all} rows were not asked for"),
-            });
-        }
+        let why = match options.rows.is_empty() && !options.whole_suite {
+            true => "are in `bench datastore` alone",
+            false => suite::NOT_ASKED_FOR,
+        };
+        left_out.extend(suite::rows_left_out(self.rows.len(), ROWS.len(), why));
         if options.durability.len() > 1 && !options.whole_suite {
             let level = options.durability[0].name();
             let which = if options.all_levels { "`cached`" } else { "`cached` and bulk" };
@@ -187,7 +166,12 @@ impl suite::Suite for Suite<'_> {
         record: &mut Record,
     ) -> Result<()> {
         if row.operation == Operation::Import {
-            record.disk_bytes = self.fresh_disk_bytes(factory, record.durability, scene)?;
+            record.disk_bytes = suite::fresh_disk_bytes(scene, |folder| {
+                let mut system = factory.open(folder, record.durability)?;
+                let _: Effect = system.import(&self.documents.text(State::Items))?;
+                system.settle()?;
+                Ok(system.memory_bytes())
+            })?;
         }
         Ok(())
     }

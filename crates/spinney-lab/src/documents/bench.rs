@@ -54,7 +54,8 @@ impl Bench {
         mut one: impl FnMut(&mut dyn Collection, &Set, std::ops::RangeInclusive<usize>) -> Result<()>,
     ) -> Result<Outcome> {
         let set = &self.sets[row.source];
-        let (len, step) = (set.len(), batch.len(set.len()));
+        let len = row.len(set.len());
+        let step = batch.len(len);
         let begin = Instant::now();
         for first in (1..=len).step_by(step) {
             one(&mut *self.collection, set, first..=len.min(first + step - 1))?;
@@ -75,7 +76,7 @@ impl Bench {
             count += 1;
             let wanted = match is_leaf {
                 true => crate::answer::Answer::Tree(set.leaf_of(number, is_changed)).to_json()?,
-                false => set.text_of(number, is_changed)?,
+                false => set.text_of(number, is_changed).as_bytes().to_vec(),
             };
             let mut text = answer.to_json()?;
             // Equal texts hash equal; canonical form is made only where they differ.
@@ -97,12 +98,27 @@ impl Bench {
             Operation::Scan(by) => collection.scan(by, set, &mut each)?,
             Operation::Set(by, _) => collection.scan(by, set, &mut each)?,
             Operation::SetLeaf(_) => collection.scan(By::Leaf, set, &mut each)?,
+            Operation::Replace(_) => collection.scan(By::Document, set, &mut each)?,
+            Operation::Find => return found(collection, set),
         }
         if count != set.len() {
             got.extend_from_slice(format!("{count} of {}\n", set.len()).as_bytes());
         }
         Ok([got, expected])
     }
+}
+
+/// The numbers of the documents that a query finds, as a line each; and what they must be.
+fn found(collection: &mut dyn Collection, set: &Set) -> Result<[Vec<u8>; 2]> {
+    let lines = |numbers: &[usize]| -> Vec<u8> {
+        numbers.iter().flat_map(|number| format!("{number}\n").into_bytes()).collect()
+    };
+    let mut numbers = Vec::new();
+    collection.find(set, &mut |number| {
+        numbers.push(number);
+        Ok(())
+    })?;
+    Ok([lines(&numbers), lines(set.matching())])
 }
 
 impl suite::Bench for Bench {
@@ -140,20 +156,23 @@ impl suite::Bench for Bench {
         if row.operation.batch().is_some() {
             self.standing = Standing::Unknown;
         }
-        let whole = self.collection.perform(row.operation, &self.sets[row.source])?;
+        let len = row.len(self.sets[row.source].len());
+        let whole = self.collection.perform(row.operation, &self.sets[row.source], len)?;
         let outcome = match row.operation {
             operation if whole.is_some() => {
                 let count = whole.unwrap_or_default();
                 if operation.batch().is_none() {
                     return Ok(Outcome::Many(count));
                 }
-                Outcome::Effect(Effect::from(count == self.sets[row.source].len()))
+                Outcome::Effect(Effect::from(count == len))
             }
             Operation::Set(by, batch) => self
                 .commit(row, batch, |collection, set, numbers| collection.set(by, set, numbers))?,
             Operation::SetLeaf(batch) => self.commit(row, batch, |collection, set, numbers| {
                 collection.set_leaves(set, numbers)
             })?,
+            Operation::Replace(batch) => self
+                .commit(row, batch, |collection, set, numbers| collection.replace(set, numbers))?,
             operation => {
                 let set = &self.sets[row.source];
                 let mut count = 0;
@@ -166,13 +185,22 @@ impl suite::Bench for Bench {
                 match operation {
                     Operation::Get(reading) => collection.get(reading, set, &mut each)?,
                     Operation::Scan(by) => collection.scan(by, set, &mut each)?,
+                    Operation::Find => {
+                        let mut found = |_| {
+                            count += 1;
+                            Ok(())
+                        };
+                        collection.find(set, &mut found)?;
+                    }
                     _ => collection.get_leaves(set, &mut each)?,
                 }
                 return Ok(Outcome::Many(count));
             }
         };
-        let is_changed = matches!(row.operation, Operation::SetLeaf(_));
-        self.standing = Standing::Filled(row.source, layout, is_changed);
+        if len == self.sets[row.source].len() {
+            let is_changed = !matches!(row.operation, Operation::Set(..));
+            self.standing = Standing::Filled(row.source, layout, is_changed);
+        }
         Ok(outcome)
     }
 
@@ -180,7 +208,7 @@ impl suite::Bench for Bench {
         let set = &self.sets[row.source];
         self.calls = self.collection.calls();
         if let Some((calls, phase)) = self.calls.zip(row.operation.phase()) {
-            let expected = set.calls(phase);
+            let expected = set.calls(phase, row.len(set.len()));
             if !calls.agrees(&expected) {
                 return Err(Error::invalid_input(format!(
                     "a try of `{}` made {calls:?}; it must be {expected:?}",
@@ -190,11 +218,19 @@ impl suite::Bench for Bench {
         }
         match outcome {
             Outcome::Effect(effect) => changed(*effect, &row.id),
-            Outcome::Many(count) if *count != set.len() => Err(Error::invalid_input(format!(
-                "a try of `{}` gave {count} of {} documents",
-                row.id,
-                set.len()
-            ))),
+            Outcome::Many(count) => {
+                let expected = match row.operation {
+                    Operation::Find => set.matching().len(),
+                    _ => set.len(),
+                };
+                match *count == expected {
+                    true => Ok(()),
+                    false => Err(Error::invalid_input(format!(
+                        "a try of `{}` gave {count} of {expected} documents",
+                        row.id
+                    ))),
+                }
+            }
             _ => Ok(()),
         }
     }

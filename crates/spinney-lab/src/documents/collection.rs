@@ -35,6 +35,9 @@ pub enum Reading {
 /// Takes what is read, a document or a leaf after the other, with its number.
 pub type Each<'a> = &'a mut dyn FnMut(usize, Answer) -> Result<()>;
 
+/// Takes the numbers of documents that are found, in their order.
+pub type Found<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
+
 /// An open store with one collection, empty at first. Each write is one commit, acknowledged at the
 /// level of the store on return.
 ///
@@ -48,15 +51,18 @@ pub trait Collection {
         None
     }
 
-    /// Does a whole row at once, and how many documents that were: for a store with a language of its own,
-    /// which documents do not leave. `None` where a row is the calls below.
-    fn perform(&mut self, operation: Operation, set: &Set) -> Result<Option<usize>> {
-        let _ = (operation, set);
+    /// Does a whole row over the first `len` documents at once, and how many that were: for a store with a
+    /// language of its own, which documents do not leave. `None` where a row is the calls below.
+    fn perform(&mut self, operation: Operation, set: &Set, len: usize) -> Result<Option<usize>> {
+        let _ = (operation, set, len);
         Ok(None)
     }
 
     /// Stores these documents in one commit; they were not there.
     fn set(&mut self, by: By, set: &Set, numbers: RangeInclusive<usize>) -> Result<()>;
+
+    /// Replaces these documents, stored whole, by [`Set::changed`], in one commit.
+    fn replace(&mut self, set: &Set, numbers: RangeInclusive<usize>) -> Result<()>;
 
     /// Removes all documents; never measured.
     fn clear(&mut self) -> Result<()>;
@@ -73,6 +79,9 @@ pub trait Collection {
 
     /// Changes that leaf of these documents, and nothing else, in one commit.
     fn set_leaves(&mut self, set: &Set, numbers: RangeInclusive<usize>) -> Result<()>;
+
+    /// The documents whose leaf at [`Set::leaf`] is [`Set::wanted`], found by looking at each.
+    fn find(&mut self, set: &Set, each: Found<'_>) -> Result<()>;
 
     /// The calls to the store since the last question; `None` where no leaves or nodes are called for.
     fn calls(&mut self) -> Option<Calls> {

@@ -1,7 +1,8 @@
 //! The rows of the suite as data: each with the question that it answers.
 
 use super::collection::{By, Reading};
-use super::set::{Phase, Source};
+use super::shape::Phase;
+use super::source::Source;
 use crate::suite;
 
 /// What stands inside the clock of a row.
@@ -17,6 +18,10 @@ pub enum Operation {
     GetLeaf,
     /// One leaf of each is changed.
     SetLeaf(Batch),
+    /// Each is replaced by another, in one call.
+    Replace(Batch),
+    /// Those with a certain leaf are found by looking at all.
+    Find,
 }
 
 /// How many documents share a commit.
@@ -52,6 +57,15 @@ pub struct Row {
     pub operation: Operation,
     /// Which of the documents it is about.
     pub source: usize,
+    /// At most so many documents in a try.
+    pub len_max: usize,
+}
+
+impl Row {
+    /// Documents in one try, of `size`.
+    pub fn len(&self, size: usize) -> usize {
+        size.min(self.len_max)
+    }
 }
 
 impl Operation {
@@ -59,8 +73,10 @@ impl Operation {
     pub fn layout(self) -> By {
         match self {
             Operation::Set(by, _) | Operation::Scan(by) => by,
-            Operation::Get(Reading::Whole) => By::Document,
-            Operation::Get(_) | Operation::GetLeaf | Operation::SetLeaf(_) => By::Leaf,
+            Operation::Get(Reading::Whole) | Operation::Replace(_) => By::Document,
+            Operation::Get(_) | Operation::GetLeaf | Operation::SetLeaf(_) | Operation::Find => {
+                By::Leaf
+            }
         }
     }
 
@@ -77,8 +93,10 @@ impl Operation {
     /// How many documents share a commit; `None` for reads.
     pub fn batch(self) -> Option<Batch> {
         match self {
-            Operation::Set(_, batch) | Operation::SetLeaf(batch) => Some(batch),
-            _ => None,
+            Operation::Set(_, batch) | Operation::SetLeaf(batch) | Operation::Replace(batch) => {
+                Some(batch)
+            }
+            Operation::Get(_) | Operation::Scan(_) | Operation::GetLeaf | Operation::Find => None,
         }
     }
 
@@ -103,7 +121,16 @@ impl suite::Row for Row {
     }
 
     fn commits_of_try(&self, size: usize) -> usize {
-        self.operation.batch().map_or(1, |batch| size.div_ceil(batch.len(size)))
+        let len = self.len(size);
+        self.operation.batch().map_or(1, |batch| len.div_ceil(batch.len(len)))
+    }
+
+    fn short(&self) -> Row {
+        let len_max = match self.operation.batch() {
+            Some(Batch::One) => suite::SHORT,
+            _ => usize::MAX,
+        };
+        Row { len_max, ..self.clone() }
     }
 
     /// One a document.
@@ -128,11 +155,14 @@ const DONE: &[(&str, Operation, &str)] = &[
     ("leaf get",                 Operation::GetLeaf,                   "what does one leaf cost, without the rest of its document?"),
     ("leaf set",                 Operation::SetLeaf(Batch::One),       "what does a change of one leaf cost, without the rest of its document?"),
     ("leaf set in one commit",   Operation::SetLeaf(Batch::All),       "and where all changes share one commit?"),
+    ("query (walking)",          Operation::Find,                      "what does a query cost that looks at each document?"),
     ("set whole",                Operation::Set(By::Document, Batch::One), SET_WHOLE),
     ("set whole by 1 000",       Operation::Set(By::Document, Batch::Thousand), SET_WHOLE),
     ("set whole in one commit",  Operation::Set(By::Document, Batch::All), SET_WHOLE),
     ("get whole",                Operation::Get(Reading::Whole),       "what does a document cost, read in one call?"),
     ("scan of documents",        Operation::Scan(By::Document),        "what do all documents cost in one pass?"),
+    ("replace",                  Operation::Replace(Batch::One),       "what does another document in the place of one cost?"),
+    ("replace in one commit",    Operation::Replace(Batch::All),       "and where all share one commit?"),
 ];
 
 /// As [`DONE`], with one text and nothing around it.
@@ -154,6 +184,7 @@ pub fn rows(sources: &[Source]) -> Vec<Row> {
             question,
             operation,
             source,
+            len_max: usize::MAX,
         })
     };
     sources.iter().enumerate().flat_map(of).collect()

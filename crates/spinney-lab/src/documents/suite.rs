@@ -1,13 +1,14 @@
 //! The suite as the runner has it: which rows run at which sizes and levels.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use spinney_core::Result;
 
 use super::bench::Bench;
 use super::rows::{Batch, Operation, Row, rows};
-use super::set::{Set, Source};
+use super::set::Set;
+use super::source::Source;
 use crate::files;
 use crate::limits::{self, Sampler};
 use crate::options::{Mode, Options, Scope};
@@ -92,9 +93,7 @@ impl suite::Suite for Suite<'_> {
         let mut left_out: Vec<String> =
             self.sources.iter().flat_map(|source| -> Vec<String> { missing(source) }).collect();
         let all = rows(&self.sources).len();
-        if self.rows.len() < all {
-            left_out.push(format!("{} of {all} rows were not asked for", all - self.rows.len()));
-        }
+        left_out.extend(suite::rows_left_out(self.rows.len(), all, suite::NOT_ASKED_FOR));
         left_out
     }
 
@@ -119,7 +118,8 @@ impl suite::Suite for Suite<'_> {
         for number in 1..=set.map_or(0, |_| self.size) {
             let first = if number == 1 { "[" } else { "," };
             lines.extend_from_slice(first.as_bytes());
-            lines.extend(self.sets[set.unwrap_or_default()].text_of(number, false)?);
+            let text = self.sets[set.unwrap_or_default()].text_of(number, false);
+            lines.extend_from_slice(text.as_bytes());
         }
         lines.push(b']');
         limits::measure(&lines, self.size, scene.folder)
@@ -150,8 +150,7 @@ impl suite::Suite for Suite<'_> {
     /// The files as they are, into stores and out of them again.
     fn extras(&self, scene: &Scene<'_>) -> Result<Vec<Record>> {
         let mut records = Vec::new();
-        let is_json = |path: &&PathBuf| path.extension().is_some_and(|it| it == "json");
-        for path in self.options.data.iter().filter(is_json) {
+        for path in &self.options.data {
             scene.progress.set_message(path.display().to_string());
             records.extend(files::measure(path, scene.factories, scene.folder)?);
         }
@@ -169,15 +168,12 @@ impl suite::Suite for Suite<'_> {
             record.samples.iter_mut().for_each(|us| *us -= *us % 1_000.0);
         }
         if let Operation::Set(by, Batch::All) = row.operation {
-            // Those of a used store tell of its past too.
-            let folder = scene.scratch()?;
-            let mut collection = factory.collection(folder.path(), record.durability)?;
-            collection.set(by, &self.sets[row.source], 1..=self.size)?;
-            collection.settle()?;
-            let in_memory = collection.memory_bytes();
-            drop(collection);
-            record.disk_bytes =
-                Some(in_memory.unwrap_or_else(|| crate::process::disk_bytes(folder.path())));
+            record.disk_bytes = suite::fresh_disk_bytes(scene, |folder| {
+                let mut collection = factory.collection(folder, record.durability)?;
+                collection.set(by, &self.sets[row.source], 1..=self.size)?;
+                collection.settle()?;
+                Ok(collection.memory_bytes())
+            })?;
         }
         Ok(())
     }

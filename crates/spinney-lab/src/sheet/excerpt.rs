@@ -54,6 +54,40 @@ pub fn peers(report: &Report, backend: &str, size: usize, rows: usize) -> String
     out + &format!("\nBold: {bold}; those rows come first.{more}\n")
 }
 
+/// The rows in which a peer beats a backend at one N, the worst first, each beside the best peer; `rows` at
+/// most.
+pub fn losses(report: &Report, backend: &str, size: usize, rows: usize) -> String {
+    let header = ["row", "spinney", "peer", "its time", "slower by", "95 %"].map(str::to_owned);
+    let mut table = Table { header: header.to_vec(), texts: 1, rows: Vec::new() };
+    let mut lost: Vec<String> = Vec::new();
+    for loss in report.losses() {
+        if loss.backend != backend || loss.size != size || lost.contains(&loss.test) {
+            continue;
+        }
+        if lost.len() < rows {
+            let ratio = |value: f64| format!("{value:.2}x");
+            table.rows.push(vec![
+                (*loss.test).into(),
+                figure(report.find(&loss.test, size, backend)).into(),
+                report.shown_name(&loss.peer).into(),
+                figure(report.find(&loss.test, size, &loss.peer)).into(),
+                ratio(loss.ratio.value).into(),
+                format!("{} - {}", ratio(loss.ratio.low), ratio(loss.ratio.high)).into(),
+            ]);
+        }
+        lost.push(loss.test);
+    }
+    let measured = report.records.iter().filter(|record| {
+        record.system == backend && record.size == size && record.status.has_number()
+    });
+    let mut out = String::new();
+    if !table.rows.is_empty() {
+        write_table(&table, &mut out);
+        out.push('\n');
+    }
+    out + &format!("Lost beyond chance: {} of {} rows.\n", lost.len(), measured.count())
+}
+
 /// The figure of a record, or that there is none.
 pub(super) fn figure(record: Option<&Record>) -> String {
     let shown = record.and_then(|record| Some((record, record.figure()?)));

@@ -101,6 +101,7 @@ pub(super) fn spread(records: &[&Record]) -> Table {
             value.map_or("-".into(), |value| Cell::from(in_unit(value, unit).trim_end()))
         };
         let amount = |value| shown(value, record.unit);
+        let counted = |count: Option<f64>| count.map_or("-".into(), |it| hundredths(it).into());
         let bytes =
             |value: Option<u64>| value.map_or("-".into(), |value| in_bytes(value as f64).into());
         table.rows.push(vec![
@@ -114,7 +115,7 @@ pub(super) fn spread(records: &[&Record]) -> Table {
             amount(max(&record.samples)),
             amount(record.first),
             shown(quantile(&record.cpu, 0.5), "us"),
-            record.syncs.map_or("-".into(), |syncs| hundredths(syncs).into()),
+            counted(record.syncs),
             shown(record.written_bytes, "B"),
             bytes(record.disk_bytes),
             bytes(record.peak_rss_bytes),

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use spinney_core::{Error, Result};
 
 use crate::answer::Answer;
-use crate::documents::collection::{By, Collection, Each, Reading};
+use crate::documents::collection::{By, Collection, Each, Found, Reading};
 use crate::documents::rows::{Batch, Operation};
 use crate::documents::set::{Set, parsed};
 use crate::system::{Durability, Factory, Kind, System};
@@ -251,25 +251,25 @@ impl Documents {
 
 impl Collection for Documents {
     fn lacks(&self, operation: Operation) -> Option<String> {
-        matches!(operation, Operation::Scan(_))
+        matches!(operation, Operation::Scan(_) | Operation::Replace(_) | Operation::Find)
             .then(|| "its rows are those that were published of it".to_owned())
     }
 
-    fn perform(&mut self, operation: Operation, set: &Set) -> Result<Option<usize>> {
-        let len = set.len().to_string();
+    fn perform(&mut self, operation: Operation, set: &Set, len: usize) -> Result<Option<usize>> {
         let step = |batch: Batch| match (batch, self.durability) {
             (Batch::One, Durability::None) => 0,
-            _ => batch.len(set.len()),
+            _ => batch.len(len),
         };
+        let first = 1..=len;
+        let len = len.to_string();
         let count = match operation {
             Operation::Set(by, batch) => {
                 let step = step(batch);
                 self.learn(set)?;
-                self.put(by, &(1..=set.len()), step)?
+                self.put(by, &first, step)?
             }
             Operation::SetLeaf(batch) => {
-                let value = Answer::Tree(set.leaf_of(1, true)).to_json()?;
-                let value = String::from_utf8_lossy(&value).into_owned();
+                let value = set.leaf_json(1, true).to_string();
                 let step = step(batch).to_string();
                 let mut words = vec!["change", &*len, &*step, &*value];
                 words.extend(subscripts(set.leaf()));
@@ -281,7 +281,7 @@ impl Collection for Documents {
                 words.extend(subscripts(set.leaf()));
                 self.tell(&words)?
             }
-            Operation::Scan(_) => return Ok(None),
+            Operation::Scan(_) | Operation::Replace(_) | Operation::Find => return Ok(None),
         };
         Ok(Some(count))
     }
@@ -308,6 +308,14 @@ impl Collection for Documents {
         let mut words = vec!["read", &*len, "1"];
         words.extend(subscripts(set.leaf()));
         self.read(&words, each).map(drop)
+    }
+
+    fn replace(&mut self, _set: &Set, _numbers: RangeInclusive<usize>) -> Result<()> {
+        Err(Error::unsupported("its rows are those that were published of it"))
+    }
+
+    fn find(&mut self, _set: &Set, _each: Found<'_>) -> Result<()> {
+        Err(Error::unsupported("its rows are those that were published of it"))
     }
 
     fn set_leaves(&mut self, _set: &Set, _numbers: RangeInclusive<usize>) -> Result<()> {

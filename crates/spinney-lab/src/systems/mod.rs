@@ -46,7 +46,7 @@ pub(crate) fn name_and_url(text: &str) -> (&str, Option<&str>) {
 }
 
 /// The backends and peers of these names, in the order of the names; that of a server says where it
-/// is, as `NAME=URL`, or else its rows are skipped.
+/// is, as `NAME=URL`, or else the run starts one of Redis, and rows of others are skipped.
 ///
 /// # Errors
 /// `InvalidInput` for a name that is not known, with those that are, and for a URL of what has no
@@ -105,11 +105,11 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_named_is_skipped_and_a_named_one_is_not() {
-        let names = ["redis".to_owned(), "mongodb=mongodb://localhost".to_owned()];
+        let names = ["mongodb".to_owned(), "redis=redis://localhost".to_owned()];
         let chosen = all(&names, &[]).expect("both are known");
         let lacks: Vec<Option<String>> =
             chosen.iter().map(|factory| factory.lacks(crate::system::Durability::None)).collect();
-        assert_eq!(lacks, [Some("no server was named; write `redis=URL`".to_owned()), None]);
+        assert_eq!(lacks, [Some("no server was named; write `mongodb=URL`".to_owned()), None]);
         assert!(chosen.iter().all(|factory| factory.label() == Some("socket")));
     }
 }

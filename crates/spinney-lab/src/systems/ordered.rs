@@ -10,7 +10,6 @@
 
 mod array;
 mod documents;
-mod leaves;
 mod record;
 mod rows;
 
@@ -23,7 +22,7 @@ use spinney_core::{Error, Result};
 use crate::datastore::document::{item_key, leaf_text, numbered};
 use crate::documents::Collection;
 use crate::engine::{Engine, EngineFactory, Reader, Records};
-use crate::system::{Delivery, Durability, Effect, Factory, Kind, System};
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told};
 use crate::throughput::Array;
 use documents::Documents;
 use record::{Entry, Item};
@@ -103,7 +102,7 @@ impl Factory for Ordered {
     }
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
-        Ok(Box::new(Store { engine: self.engine.open(folder, durability)?, given: None }))
+        Ok(Box::new(Store { engine: self.engine.open(folder, durability)?, told: Told::default() }))
     }
 
     fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
@@ -118,7 +117,7 @@ impl Factory for Ordered {
 struct Store {
     engine: Box<dyn Engine>,
     /// What its subscriber was given.
-    given: Option<Delivery>,
+    told: Told,
 }
 
 impl Store {
@@ -132,10 +131,7 @@ impl Store {
             edited = edit(records)?;
             Ok(())
         })?;
-        if let Some(given) = self.given.as_mut().filter(|_| !edited.is_empty()) {
-            given.add(edited);
-        }
-        Ok((!edited.is_empty()).into())
+        Ok(self.told.tell(edited))
     }
 
     fn read<T>(&self, mut ask: impl FnMut(&dyn Reader) -> Result<T>) -> Result<T> {

@@ -9,20 +9,25 @@
 //! `process` has `fsync` off, so that what is committed is in files and outlives the server; `none` does not
 //! wait for that either.
 
+mod array;
+mod documents;
 mod rows;
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use ::postgres::types::ToSql;
 use ::postgres::{Client, Config, NoTls, Row, Statement};
 use spinney_core::{Error, Result};
 
+use crate::documents::Collection;
 use crate::server::{self, Server, User};
-use crate::system::{Delivery, Durability, Effect, Factory, Kind, System};
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told};
+use crate::throughput::Array;
 
 /// Where Debian has the programs of each version.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
@@ -71,24 +76,26 @@ impl Factory for Postgres {
         })
     }
 
+    fn design_in(&self, suite: &str) -> &str {
+        match suite {
+            "documents" => documents::DESIGN,
+            "throughput" => array::DESIGN,
+            _ => DESIGN,
+        }
+    }
+
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
-        let programs = programs().ok_or_else(|| Error::unsupported("not installed"))?;
-        let user = other_user();
-        let data = make_cluster(programs, folder, user)?;
-        let arguments = |sockets: &Path, command: &mut Command| {
-            command.arg("-D").arg(&data).arg("-k").arg(sockets).args(["-c", "listen_addresses="]);
-            for (name, value) in settings(durability) {
-                command.arg("-c").arg(format!("{name}={value}"));
-            }
-        };
-        let connect = |sockets: &Path| {
-            Config::new().host_path(sockets).user("spinney").dbname("postgres").connect(NoTls)
-        };
-        let answers = |sockets: &Path| connect(sockets).is_ok();
-        let server = Server::start(&programs.join("postgres"), user, folder, arguments, answers)?;
-        let mut client = connect(server.sockets()).map_err(failed)?;
-        client.batch_execute(include_str!("postgres/schema.sql")).map_err(failed)?;
-        Ok(Box::new(Store { client, server, statements: HashMap::new(), given: None }))
+        let link = Link::start(folder, durability, include_str!("postgres/schema.sql"))?;
+        Ok(Box::new(Store { link, told: Told::default() }))
+    }
+
+    fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
+        let link = Link::start(folder, durability, documents::SCHEMA)?;
+        Ok(Box::new(documents::Documents::new(link)))
+    }
+
+    fn array(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Array>> {
+        Ok(Box::new(array::Array::new(Link::start(folder, durability, array::SCHEMA)?)))
     }
 }
 
@@ -163,18 +170,46 @@ fn make_cluster(programs: &Path, folder: &Path, user: Option<User>) -> Result<Pa
     Ok(data)
 }
 
-struct Store {
+/// A connection to a cluster, which ends with the last of them.
+struct Link {
     client: Client,
-    server: Server,
+    server: Arc<Server>,
     statements: HashMap<&'static str, Statement>,
+}
+
+struct Store {
+    link: Link,
     /// What its subscriber was given.
-    given: Option<Delivery>,
+    told: Told,
 }
 
 /// The values of a statement.
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-impl Store {
+impl Link {
+    /// A new cluster in `folder` with these tables.
+    fn start(folder: &Path, durability: Durability, schema: &str) -> Result<Link> {
+        let programs = programs().ok_or_else(|| Error::unsupported("not installed"))?;
+        let user = other_user();
+        let data = make_cluster(programs, folder, user)?;
+        let arguments = |sockets: &Path, command: &mut Command| {
+            command.arg("-D").arg(&data).arg("-k").arg(sockets).args(["-c", "listen_addresses="]);
+            for (name, value) in settings(durability) {
+                command.arg("-c").arg(format!("{name}={value}"));
+            }
+        };
+        let answers = |sockets: &Path| connect(sockets).is_ok();
+        let server = Server::start(&programs.join("postgres"), user, folder, arguments, answers)?;
+        let mut link = Link::to(Arc::new(server))?;
+        link.client.batch_execute(schema).map_err(failed)?;
+        Ok(link)
+    }
+
+    fn to(server: Arc<Server>) -> Result<Link> {
+        let client = connect(server.sockets()).map_err(failed)?;
+        Ok(Link { client, server, statements: HashMap::new() })
+    }
+
     fn run(&mut self, sql: &'static str, values: Values<'_>) -> Result<u64> {
         let statement = self.prepared(sql)?;
         self.client.execute(&statement, values).map_err(failed)
@@ -199,26 +234,41 @@ impl Store {
         Ok(statement)
     }
 
+    /// Adds rows with these texts as columns; their number.
+    fn copy(&mut self, sql: &'static str, rows: impl Iterator<Item = [String; 2]>) -> Result<u64> {
+        let statement = self.prepared(sql)?;
+        let mut writer = self.client.copy_in(&statement).map_err(failed)?;
+        let io = |error| Error::io("peer `postgres` failed").with_source(error);
+        let mut count = 0;
+        for [columns, document] in rows {
+            // `COPY` has backslashes for what would end a column.
+            let document = document.replace('\\', "\\\\");
+            writeln!(writer, "{columns}\t{document}").map_err(io)?;
+            count += 1;
+        }
+        writer.finish().map_err(failed)?;
+        Ok(count)
+    }
+}
+
+fn connect(sockets: &Path) -> std::result::Result<Client, ::postgres::Error> {
+    Config::new().host_path(sockets).user("spinney").dbname("postgres").connect(NoTls)
+}
+
+impl Store {
     /// One commit of an edit, which says what it has changed.
     fn commit(&mut self, edit: impl FnOnce(&mut Self) -> Result<Delivery>) -> Result<Effect> {
-        self.client.batch_execute("BEGIN").map_err(failed)?;
+        self.link.client.batch_execute("BEGIN").map_err(failed)?;
         match edit(self) {
             Ok(edited) => {
-                self.client.batch_execute("COMMIT").map_err(failed)?;
-                Ok(self.tell(edited))
+                self.link.client.batch_execute("COMMIT").map_err(failed)?;
+                Ok(self.told.tell(edited))
             }
             Err(error) => {
-                self.client.batch_execute("ROLLBACK").map_err(failed)?;
+                self.link.client.batch_execute("ROLLBACK").map_err(failed)?;
                 Err(error)
             }
         }
-    }
-
-    fn tell(&mut self, edited: Delivery) -> Effect {
-        if let Some(given) = self.given.as_mut().filter(|_| !edited.is_empty()) {
-            given.add(edited);
-        }
-        (!edited.is_empty()).into()
     }
 }
 

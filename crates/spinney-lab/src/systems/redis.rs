@@ -9,18 +9,21 @@
 //! `durable` syncs the log before it answers; `process` writes it, which outlives the server; at `none`
 //! there is no log.
 
+mod array;
+mod documents;
 mod rows;
+pub(super) mod server;
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::Arc;
 
-use ::redis::{Client, Connection, FromRedisValue, Pipeline, RedisError, Script};
+use ::redis::{Connection, FromRedisValue, Pipeline, RedisError, Script};
 use spinney_core::{Error, Result};
 
-use crate::server::{self, Server};
-use crate::system::{Delivery, Durability, Effect, Factory, Kind, System};
-
-const PROGRAM: &str = "redis-server";
+use crate::documents::Collection;
+use crate::server::Server;
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told};
+use crate::throughput::Array;
 
 /// Fields by member name.
 const LST: &str = "lst";
@@ -61,75 +64,71 @@ impl Factory for Redis {
         DESIGN
     }
 
+    fn design_in(&self, suite: &str) -> &str {
+        match suite {
+            "documents" => documents::DESIGN,
+            "throughput" => array::DESIGN,
+            _ => DESIGN,
+        }
+    }
+
     fn settings(&self, durability: Durability) -> Vec<(String, String)> {
-        let settings = settings(durability);
-        settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        server::settings(durability)
     }
 
     fn versions(&self) -> Vec<(String, String)> {
-        let number = installed().and_then(|text| text.split("v=").nth(1)?.split(' ').next());
-        number.map(|number| ("redis-server".to_owned(), number.to_owned())).into_iter().collect()
+        server::versions()
     }
 
     fn lacks(&self, _durability: Durability) -> Option<String> {
-        installed()
-            .is_none()
-            .then(|| "not installed; `scripts/prepare` installs Debian's `redis-server`".to_owned())
+        server::lacks()
     }
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
-        let arguments = |sockets: &Path, command: &mut std::process::Command| {
-            command.args(["--port", "0", "--daemonize", "no"]);
-            command.arg("--unixsocket").arg(sockets.join("redis")).arg("--dir").arg(folder);
-            for (name, value) in settings(durability) {
-                command.arg(format!("--{name}")).arg(value);
-            }
-        };
-        let connect = |sockets: &Path| -> ::redis::RedisResult<Connection> {
-            let url = format!("redis+unix://{}", sockets.join("redis").display());
-            let mut connection = Client::open(url)?.get_connection()?;
-            ::redis::cmd("PING").exec(&mut connection)?;
-            Ok(connection)
-        };
-        let answers = |sockets: &Path| connect(sockets).is_ok();
-        let server = Server::start(Path::new(PROGRAM), None, folder, arguments, answers)?;
         Ok(Box::new(Store {
-            connection: connect(server.sockets()).map_err(failed)?,
-            server,
+            link: Link::start(folder, durability)?,
             edit: Script::new(include_str!("redis/edit.lua")),
             insert: Script::new(include_str!("redis/insert.lua")),
-            is_in_memory: durability == Durability::None,
-            given: None,
+            told: Told::default(),
         }))
     }
-}
 
-fn settings(durability: Durability) -> &'static [(&'static str, &'static str)] {
-    match durability {
-        Durability::Durable => &[("save", ""), ("appendonly", "yes"), ("appendfsync", "always")],
-        Durability::Process => &[("save", ""), ("appendonly", "yes"), ("appendfsync", "no")],
-        Durability::None => &[("save", ""), ("appendonly", "no")],
+    fn collection(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Collection>> {
+        Ok(Box::new(documents::Documents::new(Link::start(folder, durability)?)))
+    }
+
+    fn array(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Array>> {
+        Ok(Box::new(array::Array::new(Link::start(folder, durability)?)))
     }
 }
 
-/// What the program says of itself.
-fn installed() -> Option<&'static str> {
-    static VERSION: OnceLock<Option<String>> = OnceLock::new();
-    VERSION.get_or_init(|| server::version(PROGRAM)).as_deref()
-}
-
-struct Store {
+/// A connection to a server of the lab, which ends with the last of them.
+struct Link {
     connection: Connection,
-    server: Server,
-    edit: Script,
-    insert: Script,
+    server: Arc<Server>,
     /// Whether nothing is in the folder.
     is_in_memory: bool,
-    /// What its subscriber was given.
-    given: Option<Delivery>,
 }
 
-impl Store {
+impl Link {
+    fn start(folder: &Path, durability: Durability) -> Result<Link> {
+        let server = server::start(folder, durability)?;
+        Ok(Link {
+            connection: server::connect(&server).map_err(failed)?,
+            server: Arc::new(server),
+            is_in_memory: durability == Durability::None,
+        })
+    }
+
+    /// Another connection to the same server.
+    fn another(&self) -> Result<Link> {
+        Ok(Link {
+            connection: server::connect(&self.server).map_err(failed)?,
+            server: Arc::clone(&self.server),
+            is_in_memory: self.is_in_memory,
+        })
+    }
+
     fn ask<T: FromRedisValue>(&mut self, command: &::redis::Cmd) -> Result<T> {
         command.query(&mut self.connection).map_err(failed)
     }
@@ -138,11 +137,27 @@ impl Store {
         commands.query(&mut self.connection).map_err(failed)
     }
 
-    fn tell(&mut self, edited: Delivery) -> Effect {
-        if let Some(given) = self.given.as_mut().filter(|_| !edited.is_empty()) {
-            given.add(edited);
-        }
-        (!edited.is_empty()).into()
+    /// What the server holds, where nothing is in the folder.
+    fn memory_bytes(&self) -> Option<u64> {
+        self.server.memory_bytes().filter(|_| self.is_in_memory)
+    }
+}
+
+struct Store {
+    link: Link,
+    edit: Script,
+    insert: Script,
+    /// What its subscriber was given.
+    told: Told,
+}
+
+impl Store {
+    fn ask<T: FromRedisValue>(&mut self, command: &::redis::Cmd) -> Result<T> {
+        self.link.ask(command)
+    }
+
+    fn ask_all<T: FromRedisValue>(&mut self, commands: &Pipeline) -> Result<T> {
+        self.link.ask_all(commands)
     }
 
     /// One commit that puts values into hashes, and `k`s under ranks.
@@ -171,12 +186,12 @@ impl Store {
         let (is_new,): (u64,) = self.ask_all(&commit)?;
         let item_nodes: u64 = items.iter().map(|(_, value)| 3 + leaf_nodes(value)).sum();
         let entry_nodes: u64 = entries.iter().map(|(_, value)| 2 + leaf_nodes(value)).sum();
-        Ok(self.tell(Delivery::created(is_new + item_nodes + entry_nodes)))
+        Ok(self.told.tell(Delivery::created(is_new + item_nodes + entry_nodes)))
     }
 
     /// Reads each item for who subscribed, and counts its nodes; without one, tells whether there is any.
     fn item_nodes(&mut self) -> Result<u64> {
-        if self.given.is_none() {
+        if !self.told.is_heard() {
             return self.ask(::redis::cmd("EXISTS").arg(LST));
         }
         let items: Vec<(String, String)> = self.ask(::redis::cmd("HGETALL").arg(LST))?;

@@ -22,6 +22,7 @@ use std::path::Path;
 use spinney::OpenOptions;
 use spinney_core::{Error, Result};
 
+use super::redis::server;
 use crate::documents::Collection;
 use crate::system::{Durability, Factory, Kind, System};
 use crate::throughput::Array;
@@ -32,6 +33,9 @@ use store::Store;
 const DESIGN: &str = "the tree `/running`; reads: a fresh snapshot, a path text; writes: one \
     transaction of path texts and structs; the list is user-ordered, the writer keeps `k` unique with a hash \
     set; nothing decoded is kept; reclaim runs in the background";
+
+/// The backend whose server the lab can start.
+const REDIS: &str = "redis";
 
 /// The tree that holds the document.
 const TREE: &str = "/running";
@@ -70,7 +74,7 @@ impl Spinney {
         Spinney { backend: Backend::Fjall }
     }
 
-    /// Stores on a server; without a URL it is skipped.
+    /// Stores on a server; without a URL the lab starts one of Redis, and any other is skipped.
     pub fn server(name: &'static str, url: Option<&str>) -> Spinney {
         Spinney { backend: Backend::Server { name, url: url.map(str::to_owned) } }
     }
@@ -84,23 +88,41 @@ impl Spinney {
 impl Spinney {
     /// A new, empty store.
     fn opened(&self, folder: &Path, durability: Durability) -> Result<Opened> {
-        let slot = matches!(self.backend, Backend::Server { .. }).then(Slot::take);
-        let url = match (&self.backend, &slot) {
-            (Backend::Server { url: Some(url), .. }, Some(slot)) => {
-                let separator = if url.contains('?') { '&' } else { '?' };
-                format!("{url}{separator}store=bench-{}", slot.number())
-            }
-            _ => self.url(folder).ok_or_else(|| Error::not_found("no server was named"))?,
+        let Backend::Server { name, url } = &self.backend else {
+            let url = self.url(folder).ok_or_else(|| Error::not_found("it has no place"))?;
+            let store = OpenOptions::new().durability(durability.into()).open(&url)?;
+            let in_memory = self.backend == Backend::Memory;
+            return Ok(Opened { store, in_memory, slot: None, server: None });
         };
+        let (url, server) = match url {
+            Some(url) => (url.clone(), None),
+            None if *name == REDIS => {
+                let server = server::start(folder, durability)?;
+                (server::url(server.sockets()), Some(server))
+            }
+            None => return Err(Error::unsupported(no_server(name))),
+        };
+        let slot = Slot::take();
+        let separator = if url.contains('?') { '&' } else { '?' };
+        let url = format!("{url}{separator}store=bench-{}", slot.number());
         let store = OpenOptions::new().durability(durability.into()).open(&url)?;
-        if slot.is_some() && store.read()?.count("")? != Some(0) {
+        if store.read()?.count("")? != Some(0) {
             return Err(Error::already_exists(format!(
                 "the store `{}` is not empty; the lab writes and empties it",
                 spinney::network::redacted(&url)
             )));
         }
-        Ok(Opened { store, in_memory: self.backend == Backend::Memory, slot })
+        Ok(Opened { store, in_memory: false, slot: Some(slot), server })
     }
+
+    /// Whether its stores are on a server that the lab starts.
+    fn starts_redis(&self) -> bool {
+        matches!(&self.backend, Backend::Server { name, url: None } if *name == REDIS)
+    }
+}
+
+fn no_server(name: &str) -> String {
+    format!("no server was named; write `{name}=URL`")
 }
 
 impl Factory for Spinney {
@@ -135,18 +157,21 @@ impl Factory for Spinney {
             (_, Durability::Process) => "written to the journal, synced from 50 ms later on",
             _ => "synced",
         };
-        vec![("answered when".into(), answer.into())]
+        let mut settings = vec![("answered when".into(), answer.into())];
+        if self.starts_redis() {
+            settings.extend(server::settings(durability));
+        }
+        settings
     }
 
     fn versions(&self) -> Vec<(String, String)> {
-        Vec::new()
+        if self.starts_redis() { server::versions() } else { Vec::new() }
     }
 
     fn lacks(&self, durability: Durability) -> Option<String> {
         match (&self.backend, durability) {
-            (Backend::Server { name, url: None }, _) => {
-                Some(format!("no server was named; write `{name}=URL`"))
-            }
+            _ if self.starts_redis() => server::lacks(),
+            (Backend::Server { name, url: None }, _) => Some(no_server(name)),
             (Backend::Memory, Durability::Durable | Durability::Process) => {
                 Some("it lives in memory".to_owned())
             }

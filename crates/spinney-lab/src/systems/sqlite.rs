@@ -30,7 +30,7 @@ use crate::answer::Answer;
 use crate::canonical::write_string;
 use crate::datastore::document::{item_key, leaf_text, numbered};
 use crate::documents::Collection;
-use crate::system::{Delivery, Durability, Effect, Factory, Kind, System};
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told};
 use crate::throughput::Array;
 use documents::Documents;
 
@@ -116,7 +116,7 @@ impl Factory for Sqlite {
 
     fn open(&self, folder: &Path, durability: Durability) -> Result<Box<dyn System>> {
         let database = create(folder, durability, SCHEMA)?;
-        Ok(Box::new(Store { database, given: None }))
+        Ok(Box::new(Store { database, told: Told::default() }))
     }
 
     fn design_in(&self, suite: &str) -> &str {
@@ -160,7 +160,7 @@ fn connect(folder: &Path, durability: Durability) -> Result<Connection> {
 struct Store {
     database: Connection,
     /// What its subscriber was given.
-    given: Option<Delivery>,
+    told: Told,
 }
 
 impl Store {
@@ -178,7 +178,7 @@ impl Store {
         match edit(self) {
             Ok(edited) => {
                 self.run("COMMIT", [])?;
-                Ok(self.tell(edited))
+                Ok(self.told.tell(edited))
             }
             Err(error) => {
                 self.run("ROLLBACK", [])?;
@@ -187,16 +187,9 @@ impl Store {
         }
     }
 
-    fn tell(&mut self, edited: Delivery) -> Effect {
-        if let Some(given) = self.given.as_mut().filter(|_| !edited.is_empty()) {
-            given.add(edited);
-        }
-        (!edited.is_empty()).into()
-    }
-
     /// Reads each item for who subscribed, and counts its nodes; without one, tells whether there is any.
     fn item_nodes(&self) -> Result<u64> {
-        if self.given.is_none() {
+        if !self.told.is_heard() {
             let sql = "SELECT EXISTS (SELECT 1 FROM lst)";
             let any: bool = self.prepared(sql)?.query_row([], |row| row.get(0)).map_err(failed)?;
             return Ok(any.into());

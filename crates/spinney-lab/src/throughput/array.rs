@@ -38,6 +38,11 @@ pub trait Array {
         Ok(())
     }
 
+    /// The processes besides this one that sync what it commits.
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
     /// The bytes of a store that keeps nothing in its folder.
     fn memory_bytes(&self) -> Option<u64> {
         None

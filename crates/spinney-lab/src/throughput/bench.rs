@@ -216,6 +216,10 @@ impl suite::Bench for Bench {
         self.array.settle()
     }
 
+    fn processes(&self) -> Vec<u32> {
+        self.array.processes()
+    }
+
     fn memory_bytes(&self) -> Option<u64> {
         self.array.memory_bytes()
     }

@@ -85,6 +85,22 @@ impl suite::Row for Row {
         self.writes()
     }
 
+    fn commits_of_try(&self, size: usize) -> usize {
+        let clients = self.commits_of_sync();
+        self.iterations(size).div_ceil(clients) * clients
+    }
+
+    fn commits_of_sync(&self) -> usize {
+        match self.operation {
+            Operation::PushTogether(clients) => clients,
+            _ => 1,
+        }
+    }
+
+    fn short(&self) -> Row {
+        Row { iterations_max: self.iterations_max.min(suite::SHORT), ..*self }
+    }
+
     fn ops(&self, size: usize) -> usize {
         self.iterations(size)
     }

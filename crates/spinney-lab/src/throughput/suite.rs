@@ -61,10 +61,7 @@ impl suite::Suite for Suite<'_> {
         let missing = SIZES.iter().filter(|size| !sizes.contains(size));
         let mut left_out: Vec<String> =
             missing.map(|size| format!("items of {size} texts were not asked for")).collect();
-        if self.rows.len() < ROWS.len() {
-            let left = ROWS.len() - self.rows.len();
-            left_out.push(format!("{left} of {} rows were not asked for", ROWS.len()));
-        }
+        left_out.extend(suite::rows_left_out(self.rows.len(), ROWS.len(), suite::NOT_ASKED_FOR));
         left_out
     }
 

@@ -138,7 +138,7 @@ impl Check {
             }
             _ => {}
         }
-        match subject.leaf()? {
+        match subject.leaf(&mut Vec::new())? {
             Some(Leaf::Number(num)) => match self {
                 Check::MultipleOf(divisor, number) => {
                     broken(!divisor.divides(&num), &|| format!("a multiple of {number}"))
@@ -256,7 +256,7 @@ impl Types {
         if self.kinds.contains(&kind) {
             return Ok(true);
         }
-        Ok(match subject.leaf()? {
+        Ok(match subject.leaf(&mut Vec::new())? {
             Some(Leaf::Number(num)) if self.integer && self.by_value => decimal::is_integer(&num),
             Some(Leaf::Number(num)) => self.integer && !num.to_string().contains(['.', 'e', 'E']),
             _ => false,

@@ -28,9 +28,9 @@ impl<I: Instance> Subject<I> {
         }
     }
 
-    pub fn leaf(&self) -> Result<Option<Leaf<'_>>> {
+    pub fn leaf<'a>(&'a self, long: &'a mut Vec<u8>) -> Result<Option<Leaf<'a>>> {
         match self {
-            Subject::Node(node) => node.leaf(),
+            Subject::Node(node) => node.leaf(long),
             Subject::Name(name) => Ok(Some(Leaf::String((&**name).into()))),
         }
     }

@@ -152,7 +152,7 @@ impl<I: Instance> Collector<'_, I> {
                 if let Some(key) = trail.key() {
                     self.add(id, Leaf::String(key.into()), sign, trail, true);
                 }
-            } else if let Some(leaf) = node.leaf()? {
+            } else if let Some(leaf) = node.leaf(&mut Vec::new())? {
                 self.add(id, leaf, sign, trail, true);
             }
         }
@@ -218,7 +218,7 @@ impl<I: Instance> Collector<'_, I> {
         for &id in &*self.sites.constraints(site) {
             match &self.schema.constraints[id].rule {
                 Rule::Reference(target) => {
-                    if let Some(leaf) = node.leaf()? {
+                    if let Some(leaf) = node.leaf(&mut Vec::new())? {
                         let leaf = if target.keys { as_key(leaf) } else { leaf };
                         self.add(id, leaf, sign, trail, false);
                     }
@@ -385,7 +385,7 @@ fn each_field<I: Instance>(
                 None => return Ok(false),
             }
         }
-        match at.leaf()? {
+        match at.leaf(&mut Vec::new())? {
             Some(leaf) => each(leaf),
             None => return Ok(false),
         }

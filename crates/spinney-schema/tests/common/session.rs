@@ -2,10 +2,11 @@
 
 use fastrand::Rng;
 use spinney_core::backend::{Backend, Snapshot};
+use spinney_core::read::Stored;
 use spinney_core::transaction::Transaction;
 use spinney_core::view::View;
 use spinney_core::{Memory, Value};
-use spinney_schema::{Changes, Schema, Stored};
+use spinney_schema::{Changes, Document, Schema};
 
 use super::json;
 
@@ -81,10 +82,11 @@ impl<'s> Session<'s> {
 }
 
 /// The stored `/doc` at a state.
-pub fn stored<'s>(store: &Memory, snapshot: &'s dyn Snapshot) -> Option<Stored<'s>> {
+pub fn stored<'s>(store: &Memory, snapshot: &'s dyn Snapshot) -> Option<Document<Stored<'s>>> {
     let view = View { snapshot, key_len_max: store.capabilities().key_len_max };
     let slot = view.resolve("/doc").expect("resolves");
-    slot.map(|slot| Stored::new(view, slot).expect("a node"))
+    let document = |slot| Document::new(Stored::new(view, slot)?);
+    slot.map(|slot| document(slot).expect("a node"))
 }
 
 /// Every path of a document, the root's first.

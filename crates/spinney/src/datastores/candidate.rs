@@ -1,13 +1,16 @@
-//! The candidate: a layer of changes over `running`, as it was when they were begun.
+//! The candidate: a layer of changes over `running`, as it was when they were begun. Those that were begun under a
+//! lock go with it.
 
 use std::time::Duration;
 
 use spinney_core::backend::Revision;
 use spinney_core::read::Marks;
 use spinney_core::read::marks;
+use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Result};
 
-use super::{Datastore, Datastores, confirm, notes};
+use super::notes::{self, Changes};
+use super::{Datastore, Datastores, confirm};
 use crate::Transaction;
 use crate::layers::{Changed, Fold, LayerConflict, LayerEdit, Prefer, Stack};
 use crate::snapshot::Snapshot;
@@ -33,29 +36,72 @@ pub enum CandidateState {
     Changed(Revision),
 }
 
+/// What is known of the candidate in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// It shows `running`.
+    Unchanged,
+    /// It has changes.
+    Changed(Changes),
+    /// It has changes that were made under a lock which is gone: it shows `running`, and who comes next removes them.
+    Void,
+}
+
+impl Noted {
+    /// The revision of `running` that it rests on, when it has changes.
+    pub fn base(self) -> Option<Revision> {
+        match self {
+            Noted::Changed(changes) => Some(changes.base),
+            Noted::Unchanged | Noted::Void => None,
+        }
+    }
+}
+
 impl Datastores {
     /// Whether the candidate has changes, and on which revision they rest.
     ///
     /// # Errors
     /// As [`crate::Store::read`].
     pub fn candidate(&self) -> Result<CandidateState> {
-        let base = notes::base(&self.store.read()?)?;
+        let base = self.noted(&self.store.read()?)?.base();
         Ok(base.map_or(CandidateState::Unchanged, CandidateState::Changed))
     }
 
     pub(super) fn candidate_stack(&self) -> Result<Stack> {
-        self.candidate_over(notes::base(&self.store.read()?)?)
+        self.candidate_over(self.noted(&self.store.read()?)?)
+    }
+
+    /// What the candidate is in a state.
+    pub(super) fn noted(&self, state: &Snapshot) -> Result<Noted> {
+        self.noted_in(notes::candidate(state)?, &state.view())
+    }
+
+    /// What it is in a transaction, which has not changed it yet.
+    fn noted_before(&self, transaction: &Transaction<'_>) -> Result<Noted> {
+        self.noted_in(notes::candidate(transaction)?, &transaction.view_before())
+    }
+
+    fn noted_in(&self, changes: Option<Changes>, view: &View<'_>) -> Result<Noted> {
+        Ok(match changes {
+            None => Noted::Unchanged,
+            Some(Changes { lock: Some(lock), .. })
+                if !self.store.locks_and_owners().is_held(lock, view)? =>
+            {
+                Noted::Void
+            }
+            Some(changes) => Noted::Changed(changes),
+        })
     }
 
     /// The candidate's changes over `running`, the newest or that of a revision.
-    pub(super) fn candidate_over(&self, base: Option<Revision>) -> Result<Stack> {
+    pub(super) fn candidate_over(&self, noted: Noted) -> Result<Stack> {
         let changes = self.layer(Datastore::Candidate)?;
         let running = self.layer(Datastore::Running)?;
-        let running = match base {
-            None => running,
-            Some(base) => running.at(base),
-        };
-        Stack::new(vec![changes, running])
+        Stack::new(match noted {
+            Noted::Unchanged => vec![changes, running],
+            Noted::Changed(Changes { base, .. }) => vec![changes, running.at(base)],
+            Noted::Void => vec![running],
+        })
     }
 
     pub(super) fn edit_candidate<T>(
@@ -63,24 +109,50 @@ impl Datastores {
         mut edit: impl FnMut(&mut LayerEdit<'_, '_>) -> Result<T>,
     ) -> Result<Committed<T>> {
         self.write(|transaction| {
-            let base = notes::base(transaction)?;
-            if base.is_none() {
-                notes::set_base(transaction, Some(transaction.base()))?;
+            let mut noted = self.noted_before(transaction)?;
+            let lock = self.lock_of_candidate(transaction)?;
+            match noted {
+                Noted::Changed(Changes { lock: begun, .. }) if lock.is_some() && lock != begun => {
+                    return Err(Error::busy(
+                        "the candidate has changes that were made before it was locked; commit or discard them",
+                    ));
+                }
+                Noted::Changed(_) => {}
+                Noted::Unchanged => self.begin_candidate(transaction)?,
+                Noted::Void => {
+                    self.forget_candidate(transaction)?;
+                    self.begin_candidate(transaction)?;
+                }
             }
             // What is in the transaction is what was there when it began.
-            let base = base.filter(|base| *base != transaction.base());
-            let stack = self.candidate_over(base)?;
+            if noted.base().is_none_or(|base| base == transaction.base()) {
+                noted = Noted::Unchanged;
+            }
+            let stack = self.candidate_over(noted)?;
             let mut layer = stack
                 .edit(Datastore::Candidate.name(), transaction)
-                .map_err(|error| base_is_gone(error, base))?;
+                .map_err(|error| base_is_gone(error, noted.base()))?;
             edit(&mut layer)
         })
+    }
+
+    /// The lock that the writer has on the candidate.
+    fn lock_of_candidate(&self, transaction: &Transaction<'_>) -> Result<Option<u64>> {
+        self.store
+            .locks_and_owners()
+            .own_at(&Datastore::Candidate.path(), &transaction.view_before())
+    }
+
+    /// Notes that the candidate rests on what `running` is now.
+    fn begin_candidate(&self, transaction: &mut Transaction<'_>) -> Result<()> {
+        let lock = self.lock_of_candidate(transaction)?;
+        notes::set_candidate(transaction, Some(Changes { base: transaction.base(), lock }))
     }
 
     /// Notes that the candidate's tree was replaced as a whole.
     pub(super) fn begin_replacement(&self, transaction: &mut Transaction<'_>) -> Result<()> {
         let path = Datastore::Candidate.path();
-        notes::set_base(transaction, Some(transaction.base()))?;
+        self.begin_candidate(transaction)?;
         match transaction.exists(&path)? {
             true => {
                 let marks = Marks::REPLACES.to_string();
@@ -95,7 +167,7 @@ impl Datastores {
 
     pub(super) fn forget_candidate(&self, transaction: &mut Transaction<'_>) -> Result<()> {
         transaction.remove(&Datastore::Candidate.path())?;
-        notes::set_base(transaction, None)
+        notes::set_candidate(transaction, None)
     }
 
     /// Forgets the candidate's changes; it shows `running` again.
@@ -119,7 +191,7 @@ impl Datastores {
     /// That of the candidate's changes, and of the commits since its base.
     pub fn conflicts(&self) -> Result<Vec<LayerConflict>> {
         let state = self.store.read()?;
-        match notes::base(&state)? {
+        match self.noted(&state)?.base() {
             None => Ok(Vec::new()),
             Some(base) => self.conflicts_since(&state, base),
         }
@@ -164,7 +236,7 @@ impl Datastores {
     }
 
     fn fold_into(&self, transaction: &mut Transaction<'_>, prefer: Prefer) -> Result<()> {
-        let Some(base) = notes::base(transaction)? else { return Ok(()) };
+        let Some(base) = self.noted_before(transaction)?.base() else { return Ok(()) };
         let state = self.state_of(transaction)?;
         self.fold(&state, base, |fold| fold.apply(transaction, prefer))
     }
@@ -198,19 +270,19 @@ impl Datastores {
     /// As [`Datastores::commit`].
     pub fn rebase(&self, prefer: Prefer) -> Result<Committed<()>> {
         self.write(|transaction| {
-            let Some(base) = notes::base(transaction)? else { return Ok(()) };
+            let Noted::Changed(changes) = self.noted_before(transaction)? else { return Ok(()) };
             if prefer != Prefer::Layer {
-                let conflicts = self.conflicts_since(&self.state_of(transaction)?, base)?;
+                let conflicts = self.conflicts_since(&self.state_of(transaction)?, changes.base)?;
                 if prefer == Prefer::Neither {
                     crate::layers::refuse_conflicts(conflicts.iter().map(|found| &found.path))?;
                 }
-                let stack = self.candidate_over(None)?;
+                let stack = self.candidate_over(Noted::Unchanged)?;
                 let mut layer = stack.edit(Datastore::Candidate.name(), transaction)?;
                 for conflict in &conflicts {
                     layer.reset(&conflict.path)?;
                 }
             }
-            notes::set_base(transaction, Some(transaction.base()))
+            notes::set_candidate(transaction, Some(Changes { base: transaction.base(), ..changes }))
         })
     }
 }

@@ -2,7 +2,7 @@
 //! `operational` and `factory-default`, each a tree, read as stacks of layers.
 //!
 //! `candidate` is a layer of changes over `running`: it shows `running` until it is first changed, and
-//! from then on `running` as it was at that moment. `operational` is `running` under what connections
+//! from then on `running` as it was at that moment. Who has it locked meanwhile has it alone, and it goes with the lock. `operational` is `running` under what connections
 //! have pushed and what programs provide. Nothing here reads or writes pages: a datastore is what [`crate::layers`] make of trees.
 
 mod candidate;
@@ -31,6 +31,8 @@ pub use notes::TREE;
 pub(crate) use provide::Providers;
 pub use provide::Provision;
 pub(crate) use push::PUSHED_NAME;
+#[cfg(feature = "schema")]
+pub(crate) use push::finding_operational;
 pub use push::{PUSHED_TREE, Pushed};
 
 /// One of the datastores.
@@ -145,11 +147,11 @@ impl Datastores {
             return self.stack(datastore)?.read();
         }
         loop {
-            let base = notes::base(&self.store.read()?)?;
-            let state = self.candidate_over(base)?.read();
-            let state = state.map_err(|error| candidate::base_is_gone(error, base));
+            let noted = self.noted(&self.store.read()?)?;
+            let state = self.candidate_over(noted)?.read();
+            let state = state.map_err(|error| candidate::base_is_gone(error, noted.base()));
             // Between the two somebody may have begun or ended the candidate.
-            if notes::base(&self.store.read()?)? == base {
+            if self.noted(&self.store.read()?)? == noted {
                 return state;
             }
         }

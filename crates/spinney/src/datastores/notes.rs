@@ -7,7 +7,7 @@ use crate::Transaction;
 use crate::owners::number_at;
 use crate::snapshot::Snapshot;
 
-/// The tree that holds it: `candidate` with its `base`, `confirm` with `before` and `deadline`.
+/// The tree that holds it: `candidate` with its `base` and perhaps its `lock`, `confirm` with `before` and `deadline`.
 pub const TREE: &str = "/.datastores";
 
 const CANDIDATE: &str = "/.datastores/candidate";
@@ -41,18 +41,33 @@ pub(super) struct Confirm {
     pub name: String,
 }
 
-/// The revision of `running` that the candidate rests on; `None` while it shows `running`.
-pub(super) fn base(reads: &impl Reads) -> Result<Option<Revision>> {
-    let Some(note) = reads.value(CANDIDATE)? else { return Ok(None) };
-    number(&note, "/base").map(Some)
+/// A candidate that has changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// The revision of `running` that they rest on.
+    pub base: Revision,
+    /// The lock that they were begun under, and go with.
+    pub lock: Option<u64>,
 }
 
-pub(super) fn set_base(transaction: &mut Transaction<'_>, base: Option<Revision>) -> Result<()> {
-    match base {
+/// What is noted of the candidate; `None` while it shows `running`.
+pub(super) fn candidate(reads: &impl Reads) -> Result<Option<Changes>> {
+    let Some(note) = reads.value(CANDIDATE)? else { return Ok(None) };
+    Ok(Some(Changes { base: number(&note, "/base")?, lock: number_at(&note, "/lock") }))
+}
+
+pub(super) fn set_candidate(
+    transaction: &mut Transaction<'_>,
+    changes: Option<Changes>,
+) -> Result<()> {
+    match changes {
         None => transaction.remove(CANDIDATE).map(drop),
-        Some(base) => {
+        Some(Changes { base, lock }) => {
             let mut note = Map::new();
             note.insert("base", base);
+            if let Some(lock) = lock {
+                note.insert("lock", lock);
+            }
             transaction.set(CANDIDATE, &Value::Map(note))
         }
     }

@@ -7,7 +7,7 @@ use spinney_core::{Error, Map, Path, Result, Value, path};
 
 use super::{Datastore, Datastores};
 use crate::Transaction;
-use crate::layers::{Layer, LayerEdit, Stack};
+use crate::layers::{Finding, Layer, LayerEdit, Stack, StackId};
 use crate::owners::{self, Holding, Record};
 use crate::snapshot::Snapshot;
 use crate::store::Committed;
@@ -106,7 +106,7 @@ impl Datastores {
     pub(super) fn operational_stack(&self) -> Result<Stack> {
         let stack = Stack::new(self.operational_below(&self.store.read()?, u64::MAX)?)?;
         let stack = stack.under(self.store.providers().layers());
-        Ok(stack.found_by(Datastore::Operational.name(), operational_layers))
+        Ok(stack.found_by(finding_operational()))
     }
 }
 
@@ -139,6 +139,12 @@ fn entries(view: &View<'_>) -> Result<Vec<Entry>> {
         })?);
     }
     Ok(entries)
+}
+
+/// How the layers of `operational` are found.
+pub(crate) fn finding_operational() -> Finding {
+    let id = StackId::Datastore(Datastore::Operational.name().to_owned());
+    Finding::new(id, operational_layers)
 }
 
 /// The layers of `operational` in a state, what the dead have pushed included: whoever removes that commits it.

@@ -269,7 +269,8 @@ pub(crate) fn refuse_conflicts<'p>(paths: impl ExactSizeIterator<Item = &'p Path
     };
     let shown: Vec<String> = paths.take(3).map(|path| path::Display(path).to_string()).collect();
     Err(Error::conflict(format!(
-        "{}{more}: changed by others, too, since this was begun; list the conflicts, or prefer one side",
+        "{}{more}: changed by others, too, since this was begun; list the conflicts (`datastore conflicts`), or \
+         prefer one side",
         shown.join(", ")
     )))
 }

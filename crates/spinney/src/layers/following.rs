@@ -1,32 +1,22 @@
 //! Following the tree that a stack is read as, from commit to commit.
 
-use std::sync::Arc;
-
 use spinney_core::backend::{self, Revision};
 use spinney_core::diff::Diff;
-use spinney_core::difference::StackState;
 use spinney_core::history::{Entry, History};
 use spinney_core::overlay::Overlay;
 use spinney_core::view::View;
-use spinney_core::{Error, Path, Result};
+use spinney_core::{Error, Result};
 
-use super::reading::Layers;
+use super::finding::{Finding, Found, Moved};
 use super::{Layer, Stack};
-use crate::access::Right;
 use crate::feed::Change;
-use crate::snapshot::Snapshot;
 use crate::store::Store;
-
-/// Tells which layers there are in a state of a store, the highest first: the name of each, and where it is.
-pub(crate) type FindLayers = dyn Fn(&View<'_>) -> Result<Vec<(String, Path)>> + Send + Sync;
 
 /// A stack whose layers are in one store, at each state of that.
 #[derive(Clone)]
 pub(crate) struct Following {
     store: Store,
-    find: Arc<FindLayers>,
-    /// The same for stacks whose layers are found in the same way.
-    key: String,
+    finding: Finding,
 }
 
 impl Stack {
@@ -34,14 +24,13 @@ impl Stack {
     ///
     /// # Errors
     /// `Unsupported` when its layers are in several stores, in one that keeps its trees apart, or in the past; `Denied`
-    /// to who may not read everything there.
+    /// to who may read a layer in part.
     pub(crate) fn following(&self) -> Result<Following> {
         let store = &self.layers[0].store;
         if store.forest().is_some() {
             return Err(crate::forest::refusal());
         }
         for layer in &self.layers {
-            layer.store.require("", Right::Read)?;
             let why = match (layer.store.is_same(store), layer.at) {
                 (true, None) => continue,
                 (true, Some(_)) => "is a state of the past",
@@ -52,12 +41,13 @@ impl Stack {
                 layer.name
             )));
         }
-        let (key, find) = self.find.clone().unwrap_or_else(|| {
+        let finding = self.finding.clone().unwrap_or_else(|| {
             let fixed = |layer: &Layer| (layer.name.clone(), layer.path.clone());
-            let layers: Vec<_> = self.layers.iter().map(fixed).collect();
-            (format!("{layers:?}"), Arc::new(move |_: &View<'_>| Ok(layers.clone())))
+            Finding::fixed(self.layers.iter().map(fixed).collect())
         });
-        Ok(Following { store: store.clone(), find, key })
+        let following = Following { store: store.clone(), finding };
+        following.found(&store.read()?.view())?;
+        Ok(following)
     }
 }
 
@@ -66,27 +56,25 @@ impl Following {
         &self.store
     }
 
-    /// What two stacks have in common that are always the same.
-    pub fn key(&self) -> &str {
-        &self.key
+    pub fn finding(&self) -> &Finding {
+        &self.finding
     }
 
     /// What a commit, given by its diff from the store's root, changes in the tree that the layers are read as.
     ///
     /// # Errors
-    /// As [`Diff::of_stack`], and those of finding the layers.
+    /// As [`Moved::of`] and [`Found::seen`], and those of finding the layers.
     pub fn moved(&self, diff: &Diff, before: View<'_>, after: View<'_>) -> Result<Moved> {
-        let (from, to) = ((self.find)(&before)?, (self.find)(&after)?);
-        let (before_paths, after_paths) = (self.whole(&from)?, self.whole(&to)?);
-        let state = StackState { view: before, layers: &before_paths };
-        let diff = diff.of_stack(&state, &StackState { view: after, layers: &after_paths })?;
-        Ok(Moved { diff, before: shared(&from), after: shared(&to), before_paths, after_paths })
+        Moved::of(diff, (before, self.found(&before)?), (after, self.found(&after)?))
     }
 
-    /// The paths of layers from the store's root.
-    fn whole(&self, layers: &[(String, Path)]) -> Result<Vec<Path>> {
-        let base = self.store.base_path();
-        layers.iter().map(|(_, path)| Path::parse(&[base, path].concat())).collect()
+    /// The layers in a state, as far as the rules of now show them to whoever follows.
+    fn found(&self, view: &View<'_>) -> Result<Found> {
+        let found = self.finding.of(view, self.store.base_path())?;
+        match self.store.seat() {
+            None => Ok(found),
+            Some(_) => found.seen(&self.store.read()?),
+        }
     }
 
     /// The commits behind one revision, up to another, in order.
@@ -110,43 +98,6 @@ impl Following {
         })?;
         found.reverse();
         Ok(Commits { of: self, found: found.into(), states: Some((before, after)) })
-    }
-}
-
-/// What a commit changes in the tree that layers are read as.
-pub(crate) struct Moved {
-    pub diff: Diff,
-    /// The layers before and after, as users name them.
-    before: Vec<(Arc<str>, Arc<str>)>,
-    after: Vec<(Arc<str>, Arc<str>)>,
-    /// The same from the store's root.
-    before_paths: Vec<Path>,
-    after_paths: Vec<Path>,
-}
-
-/// Names and paths of layers, for many readers.
-fn shared(layers: &[(String, Path)]) -> Vec<(Arc<str>, Arc<str>)> {
-    layers.iter().map(|(name, path)| (Arc::from(&**name), Arc::from(&**path))).collect()
-}
-
-impl Moved {
-    /// The state of the store before as the tree that its layers are read as.
-    pub fn before(&self, state: Snapshot) -> Snapshot {
-        Snapshot::of_layers(Layers::of(state, &self.before))
-    }
-
-    /// The same of the state after.
-    pub fn after(&self, state: Snapshot) -> Snapshot {
-        Snapshot::of_layers(Layers::of(state, &self.after))
-    }
-
-    /// Whether there was a node at a path, or is one.
-    ///
-    /// # Errors
-    /// `Corrupted` for damage.
-    pub fn has(&self, path: &str, before: View<'_>, after: View<'_>) -> Result<bool> {
-        Ok(StackState { view: before, layers: &self.before_paths }.has(path)?
-            || StackState { view: after, layers: &self.after_paths }.has(path)?)
     }
 }
 

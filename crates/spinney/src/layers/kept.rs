@@ -8,6 +8,7 @@ use spinney_core::value::List;
 use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
 
+use super::finding::{Finding, StackId};
 use super::{Layer, Stack};
 use crate::access::Right;
 use crate::snapshot::Snapshot;
@@ -110,14 +111,18 @@ impl Store {
     /// Forgets a stack; its layers stay as they are.
     ///
     /// # Errors
-    /// `NotFound` when there is none of the name; those of [`Store::write`].
+    /// `NotFound` when there is none of the name; `Invalid` while it has a schema; those of [`Store::write`].
     pub fn remove_stack(&self, name: &str) -> Result<Committed<()>> {
         self.check_keeps_stacks()?;
         self.require("", Right::Admin)?;
         let place = stack_path(name)?;
-        self.write(|transaction| match transaction.remove(&place)? {
-            true => Ok(()),
-            false => Err(no_stack(name)),
+        self.write(|transaction| {
+            #[cfg(feature = "schema")]
+            crate::schemas::refuse_stack_with_schema(transaction, name)?;
+            match transaction.remove(&place)? {
+                true => Ok(()),
+                false => Err(no_stack(name)),
+            }
         })
     }
 
@@ -169,8 +174,7 @@ impl Store {
         let layers: Result<_> = specs.iter().map(|spec| spec.open(self, &options(spec))).collect();
         let stack =
             Stack::new(layers?).map_err(|error| error.at(format_args!("stack `{name}`")))?;
-        let (key, name) = (stack_path(name)?, name.to_owned());
-        Ok(stack.found_by(&key, move |view| find(&name, view)))
+        Ok(stack.found_by(finding(name)))
     }
 
     fn check_keeps_stacks(&self) -> Result<()> {
@@ -208,6 +212,12 @@ fn specs(name: &str, value: &Value) -> Result<Vec<LayerSpec>> {
         let place = format!("{TREE}{}", &*Path::root().child(name));
         Error::corrupted(format!("{} is no list of layers", path::Display(&place)))
     })
+}
+
+/// How the layers of a stack that is kept are found.
+pub(crate) fn finding(name: &str) -> Finding {
+    let (id, name) = (StackId::Kept(name.to_owned()), name.to_owned());
+    Finding::new(id, move |view| find(&name, view))
 }
 
 /// The layers that a stack has in a state of its store; none, where there is no such stack.

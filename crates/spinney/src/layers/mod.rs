@@ -6,6 +6,7 @@
 //! are stacks with known names.
 
 mod filter;
+mod finding;
 mod fold;
 mod following;
 mod kept;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 
 use spinney_core::backend::Revision;
 use spinney_core::read::{Merged, Reached};
-use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Path, Result, path};
 
 use crate::Transaction;
@@ -25,9 +25,13 @@ use crate::feed::{self, Bookmark, Change, Changes};
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
 
+pub use finding::StackId;
+pub(crate) use finding::{Finding, Moved};
 pub(crate) use fold::{Changed, Fold, refuse_conflicts};
 pub use fold::{LayerConflict, Prefer};
-pub(crate) use following::{FindLayers, Following, Moved};
+pub(crate) use following::Following;
+#[cfg(feature = "schema")]
+pub(crate) use kept::finding as finding_kept;
 pub use kept::{LayerSpec, TREE};
 pub use provided::Provider;
 pub(crate) use provided::Source;
@@ -108,7 +112,7 @@ fn name_taken(name: &str) -> Error {
 pub struct Stack {
     layers: Vec<Layer>,
     /// How its layers are found in other states of the store; without it, they stay the same.
-    find: Option<(String, Arc<FindLayers>)>,
+    finding: Option<Finding>,
     /// What is read above them and stored nowhere, the highest first.
     provided: Vec<Arc<Source>>,
 }
@@ -154,18 +158,12 @@ impl Stack {
                 }
             }
         }
-        Ok(Stack { layers, find: None, provided: Vec::new() })
+        Ok(Stack { layers, finding: None, provided: Vec::new() })
     }
 
-    /// The same, whose layers may be others in other states of the store. Stacks that find them in the same way
-    /// have the same key.
-    pub(crate) fn found_by(
-        mut self,
-        key: &str,
-        find: impl Fn(&View<'_>) -> Result<Vec<(String, Path)>> + Send + Sync + 'static,
-    ) -> Stack {
-        self.find = Some((key.to_owned(), Arc::new(find)));
-        self
+    /// The same, whose layers may be others in other states of the store.
+    pub(crate) fn found_by(self, finding: Finding) -> Stack {
+        Stack { finding: Some(finding), ..self }
     }
 
     /// The same under what programs provide, the highest first.
@@ -316,7 +314,9 @@ impl Snapshot {
     ) -> Result<bool> {
         match self.layers() {
             Some(layers) => layers.each_source(path, found),
-            None => Err(Error::unsupported("only values of a stack come from layers")),
+            None => Err(Error::unsupported(
+                "only values of a stack or datastore come from layers; name one",
+            )),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::sync::Arc;
 
 use spinney_core::backend::Revision;
+use spinney_core::key::no_key;
 use spinney_core::node::NodeKind;
 use spinney_core::read::{Children, Descended, Merged, Node, Reached, Stored};
 use spinney_core::view::Slot;
@@ -81,11 +82,19 @@ pub struct Sourced<'a> {
     pub layer: &'a str,
 }
 
-fn not_whole() -> Error {
-    Error::new(
-        ErrorKind::Denied,
-        "a layer of it may be read by you in part, and layers are read as one as a whole; read it by itself",
-    )
+/// Whether the reader of a state may read a layer; what a layer says of its nodes is not known of a part of it.
+///
+/// # Errors
+/// `Denied` for a part; those of reading.
+pub(super) fn may_read(reader: &Snapshot, layer: &str) -> Result<bool> {
+    match (reader.permits(layer, Right::Read)?, reader.may_show(layer)?) {
+        (true, _) => Ok(true),
+        (false, false) => Ok(false),
+        (false, true) => Err(Error::new(
+            ErrorKind::Denied,
+            "a layer of it may be read by you in part, and layers are read as one as a whole; read it by itself",
+        )),
+    }
 }
 
 impl Layers {
@@ -108,12 +117,8 @@ impl Layers {
                     stores.len() - 1
                 }
             };
-            // What a layer says of its nodes is not known of a part of it.
-            if !states[state].permits(&layer.path, Right::Read)? {
-                match states[state].may_show(&layer.path)? {
-                    true => return Err(not_whole()),
-                    false => continue,
-                }
+            if !may_read(&states[state], &layer.path)? {
+                continue;
             }
             let place = Place::Stored(state, Arc::from(&*layer.path));
             placed.push(Placed { name: Arc::from(&*layer.name), place });
@@ -258,7 +263,7 @@ impl Layers {
                 continue;
             }
             let key = level.key(&mut buffer)?;
-            let key = key.ok_or_else(|| Error::corrupted("a member of a map has no key"))?;
+            let key = key.ok_or_else(no_key)?;
             here.push(&key.text());
             let depth = levels.len();
             self.enter_sourced(&child, &here, &mut levels, found)?;

@@ -30,6 +30,25 @@ impl Locks {
         Ok((is_over || dead.is_some()).then_some(Void { lock: entry.id, dead }))
     }
 
+    /// Whether a lock of a committed state is there and in force.
+    ///
+    /// # Errors
+    /// As [`Locks::void`].
+    pub fn is_held(&self, id: u64, view: &View<'_>) -> Result<bool> {
+        let table = self.cache.of(view)?;
+        table.find(id).map_or(Ok(false), |entry| self.is_in_force(entry, view))
+    }
+
+    /// The lock that this handle has on exactly this path, in a committed state.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn own_at(&self, place: &str, view: &View<'_>) -> Result<Option<u64>> {
+        let table = self.cache.of(view)?;
+        let is_own = |entry: &&&Entry| *entry.place == *place && self.owners.is_own(entry.owner.id);
+        Ok(table.around(place).iter().find(is_own).map(|entry| entry.id))
+    }
+
     /// Whether a lock is in force.
     ///
     /// # Errors

@@ -7,7 +7,9 @@ use spinney_core::view::{Slot, View};
 use spinney_core::{Error, Map, Path, Result, Value};
 use spinney_schema::{Documents, Options, Schema};
 
-use super::{NAME, TREE, check_path};
+use super::{NAME, Place, TREE};
+use crate::datastores::{Datastore, finding_operational};
+use crate::layers::{Finding, StackId, finding_kept};
 use crate::tree_cache::{TreeCache, value_at};
 
 /// A compiled schema and where it belongs.
@@ -15,15 +17,10 @@ pub struct Attached {
     /// Its key in the tree of schemas, which its index has, too.
     pub id: u64,
     /// What it judges.
-    pub path: Path,
+    pub place: Place,
+    /// How the layers of that are found, when it is of a stack.
+    pub stack: Option<Finding>,
     pub schema: Schema,
-}
-
-impl Attached {
-    /// Its path as users write it, whose paths begin at `base`.
-    pub fn path_below(&self, base: &str) -> &str {
-        self.path.strip_prefix(base).unwrap_or(&self.path)
-    }
 }
 
 /// The schemas that were used last.
@@ -82,16 +79,21 @@ pub fn read(view: &View<'_>) -> Result<Vec<Attached>> {
     let Some(entries) = entries(view)? else { return Ok(Vec::new()) };
     let Value::Map(entries) = &entries else { return Err(malformed(TREE)) };
     let mut attached: Vec<Attached> = Vec::new();
-    let mut paths: HashMap<Path, u64> = HashMap::new();
+    let mut places: HashMap<Place, u64> = HashMap::new();
     for (key, entry) in entries.iter() {
         let place = format!("{TREE}/{key}");
-        let (id, path, schema) = parts(&key, entry).ok_or_else(|| malformed(&place))?;
-        check_path(&path).map_err(|error| error.at(&place))?;
-        if let Some(other) = paths.insert(path.clone(), id) {
+        let (id, judged, schema) = parts(&key, entry).ok_or_else(|| malformed(&place))?;
+        judged.check().map_err(|error| error.at(&place))?;
+        if let Some(other) = places.insert(judged.clone(), id) {
             return Err(Error::invalid_input(format!(
                 "`{TREE}/{other}` and `{place}` are of one path"
             )));
         }
+        let stack = match &judged.stack {
+            None | Some(StackId::Fixed(_)) => None,
+            Some(StackId::Kept(name)) => Some(finding_kept(name)),
+            Some(StackId::Datastore(_)) => Some(finding_operational()),
+        };
         let assert_formats = match entry.pointer("/formats") {
             None => None,
             Some(Value::Bool(assert_formats)) => Some(*assert_formats),
@@ -99,14 +101,32 @@ pub fn read(view: &View<'_>) -> Result<Vec<Attached>> {
         };
         let options = Options { assert_formats, ..Options::default() };
         let schema = Schema::compile(schema, &Documents::new(), options)?;
-        attached.push(Attached { id, path, schema });
+        attached.push(Attached { id, place: judged, stack, schema });
     }
     Ok(attached)
 }
 
-fn parts<'e>(key: &str, entry: &'e Value) -> Option<(u64, Path, &'e Value)> {
+fn parts<'e>(key: &str, entry: &'e Value) -> Option<(u64, Place, &'e Value)> {
+    Some((key.parse().ok()?, place_of(entry)?, entry.pointer("/schema")?))
+}
+
+/// What the schema of an entry judges; `None` when the entry does not say so.
+pub fn place_of(entry: &Value) -> Option<Place> {
     let path = Path::parse(entry.pointer("/path")?.as_str()?).ok()?;
-    Some((key.parse().ok()?, path, entry.pointer("/schema")?))
+    let name = |member: &str| match entry.pointer(member) {
+        None => Some(None),
+        Some(name) => name.as_str().map(|name| Some(name.to_owned())),
+    };
+    let stack = match (name("/stack")?, name("/datastore")?) {
+        (None, None) => None,
+        (Some(name), None) => Some(StackId::Kept(name)),
+        // All others are trees.
+        (None, Some(name)) if name == Datastore::Operational.name() => {
+            Some(StackId::Datastore(name))
+        }
+        _ => return None,
+    };
+    Some(Place { stack, path })
 }
 
 fn malformed(place: &str) -> Error {

@@ -45,12 +45,19 @@ pub fn attach(
 ) -> Result<()> {
     for (id, entry) in entries {
         let place = entry.get("path").and_then(Value::as_str).unwrap_or_default();
-        let below = place.strip_prefix(path);
-        if !below.is_some_and(|below| below.is_empty() || below.starts_with('/')) {
-            continue;
-        }
         let mut moved = entry.clone();
-        moved.insert("path", [base, place].concat().as_str());
+        if is_of_layers(entry) {
+            // Its path begins where the layers do, wherever they lie.
+            if !path.is_empty() {
+                continue;
+            }
+        } else {
+            let below = place.strip_prefix(path);
+            if !below.is_some_and(|below| below.is_empty() || below.starts_with('/')) {
+                continue;
+            }
+            moved.insert("path", [base, place].concat().as_str());
+        }
         transaction.at_root(|transaction| {
             let mut place = format!("{TREE}/{id}");
             if transaction.exists(&place)? {
@@ -60,6 +67,11 @@ pub fn attach(
         })?;
     }
     Ok(())
+}
+
+/// Whether a schema judges layers that are read as one.
+pub fn is_of_layers(entry: &Map) -> bool {
+    entry.get("stack").is_some() || entry.get("datastore").is_some()
 }
 
 /// The id of a schema that is attached next.

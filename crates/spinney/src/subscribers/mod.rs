@@ -249,10 +249,10 @@ impl Store {
                 )),
             };
         };
-        let registration = registry.register(&member.terms)?;
+        let registration = registry.register(&member.terms.of_store())?;
         let (backend, origin) = self.foundation();
-        let (mailbox, timeout) = (Arc::clone(&member.mailbox), member.terms.options.timeout);
-        let server = serve::Server { backend, origin, mailbox, timeout, open: AtomicUsize::new(0) };
+        let (mailbox, terms) = (Arc::clone(&member.mailbox), member.terms.clone());
+        let server = serve::Server { backend, origin, mailbox, terms, open: AtomicUsize::new(0) };
         let listener = registration.listener().map_err(|error| os_error("cannot listen", error))?;
         Arc::new(server).start(listener)?;
         Ok(Some(registration))
@@ -265,7 +265,7 @@ impl Stack {
     /// edits of the store, whose paths begin at the store's root.
     ///
     /// # Errors
-    /// `Unsupported` for a required one, and when the layers are in several stores or in the past; as
+    /// `Unsupported` when the layers are in several stores or in the past; `Denied` to who may not read everything; as
     /// [`Store::before_commit`].
     pub fn before_commit(
         &self,
@@ -274,14 +274,10 @@ impl Stack {
         subscriber: impl Subscriber + 'static,
     ) -> Result<Subscription> {
         options.check()?;
-        if options.required {
-            return Err(Error::unsupported(
-                "other processes ask required subscribers about a store, not about layers read as one; \
-                 subscribe to the paths of the layers",
-            ));
-        }
         let stack = self.following()?;
         let store = stack.store().clone();
+        // It is shown the whole states before and after.
+        store.require("", Right::Read)?;
         store.subscribe(Terms::of_stack(stack, Path::parse(path)?, options), Box::new(subscriber))
     }
 }

@@ -14,6 +14,7 @@ use super::workers::Workers;
 use crate::layers::Following;
 
 /// Whom to ask, when, and for how long.
+#[derive(Clone)]
 pub struct Terms {
     /// From the base of the store's paths.
     pub path: Path,
@@ -41,6 +42,15 @@ impl Terms {
     /// Those of a subscriber to a tree that layers are read as, where paths begin at its root.
     pub fn of_stack(stack: Following, path: Path, options: SubscriberOptions) -> Terms {
         Terms { stack: Some(stack), ..Terms::new("", path, options, None) }
+    }
+
+    /// What other processes are to know: about layers they ask for each commit of the store.
+    #[cfg(feature = "lmdb")]
+    pub fn of_store(&self) -> Cow<'_, Terms> {
+        match self.stack {
+            None => Cow::Borrowed(self),
+            Some(_) => Cow::Owned(Terms::new("", Path::root(), self.options.clone(), None)),
+        }
     }
 
     /// Who it is, for errors.

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use spinney_core::Result;
 use spinney_core::backend::Revision;
 use spinney_core::diff::Diff;
 use spinney_core::history::Note;
 
+use super::concern::concerning;
+use crate::layers::Moved;
 use crate::snapshot::Snapshot;
 
 /// A commit that is about to be made, as far as it concerns a subscriber.
@@ -23,6 +26,24 @@ pub struct Proposal {
     pub before: Snapshot,
     /// The whole state after; it has no revision of its own yet and names that of `before`.
     pub after: Snapshot,
+}
+
+impl Proposal {
+    /// The same to who subscribed to a path of the tree that layers are read as, given what it changes in that; `None`
+    /// when it does not concern what is there.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(super) fn of_layers(self, moved: &Moved, segments: &[String]) -> Result<Option<Proposal>> {
+        let Proposal { number, base, note, before, after, .. } = self;
+        let has = |path: &str| moved.has(path, before.view(), after.view());
+        let diff = concerning(&moved.diff, segments, has)?;
+        if diff.is_empty() {
+            return Ok(None);
+        }
+        let (before, after) = (moved.before.read(before), moved.after.read(after));
+        Ok(Some(Proposal { number, base, note, diff, before, after }))
+    }
 }
 
 impl fmt::Debug for Proposal {

@@ -16,7 +16,7 @@ use super::link::{self, Link};
 use super::mailbox::{Mailbox, Said};
 use super::parties::Terms;
 use super::{AMENDMENTS_MAX, Answer, Edit, Ended, Party, Proposal, Subscribers};
-use crate::layers::Moved;
+use crate::layers::{Moved, StackId};
 use crate::snapshot::{Origin, Snapshot};
 
 /// Asks the subscribers about one try of a write, and tells those whom it has asked how it ended, at
@@ -28,8 +28,8 @@ pub struct Questions {
     amendments: Vec<Amendment>,
     /// The last round has added to the amendments.
     is_amended: bool,
-    /// What the commit changes in the trees that layers are read as, by the keys of the stacks.
-    moved: Vec<(String, Arc<Moved>)>,
+    /// What the commit changes in the trees that layers are read as.
+    moved: Vec<(StackId, Arc<Moved>)>,
 }
 
 /// Who was asked and not told yet.
@@ -177,24 +177,20 @@ impl Questions {
                 false => self.proposal(proposed, diff).map(Some),
             };
         };
-        let moved = match self.moved.iter().find(|(key, _)| key == stack.key()) {
+        let id = stack.finding().id();
+        let moved = match self.moved.iter().find(|(known, _)| known == id) {
             Some((_, moved)) => Arc::clone(moved),
             None => {
                 let (before, after) = (proposed.before, proposed.after);
                 let moved = Arc::new(stack.moved(proposed.diff, before, after)?);
-                self.moved.push((stack.key().to_owned(), Arc::clone(&moved)));
+                self.moved.push((id.clone(), Arc::clone(&moved)));
                 moved
             }
         };
-        let has = |path: &str| moved.has(path, proposed.before, proposed.after);
-        let diff = concerning(&moved.diff, &terms.segments, has)?;
-        if diff.is_empty() {
+        if moved.diff.is_empty() {
             return Ok(None);
         }
-        let Proposal { before, after, .. } = self.proposal(proposed, Diff::default())?;
-        let (before, after) = (moved.before(before), moved.after(after));
-        let (base, note) = (proposed.base, proposed.note.clone());
-        Ok(Some(Proposal { number: 0, base, note, diff, before, after }))
+        self.proposal(proposed, Diff::default())?.of_layers(&moved, &terms.segments)
     }
 
     /// What of a commit concerns a subscriber to the store.

@@ -4,16 +4,17 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use spinney_core::backend::{Backend, Revision};
 use spinney_core::history::History;
 use spinney_core::{Error, Result};
 
 use super::mailbox::{Mailbox, Reply, Said};
+use super::parties::Terms;
 use super::registry::Registration;
 use super::wire::{self, Question, Timed, read_frame, write_frame};
-use super::{Ended, Proposal};
+use super::{Answer, Ended, Proposal};
 use crate::os_error::os_error;
 use crate::snapshot::{Origin, Snapshot};
 
@@ -25,7 +26,8 @@ pub struct Server {
     pub backend: Arc<dyn Backend>,
     pub origin: Arc<Origin>,
     pub mailbox: Arc<Mailbox>,
-    pub timeout: Duration,
+    /// What it is asked about: the store, or the tree that layers are read as.
+    pub terms: Terms,
     pub open: AtomicUsize,
 }
 
@@ -59,16 +61,21 @@ impl Server {
     /// One question, from the first word to how it ended. Whatever goes wrong, the other side sees
     /// the end of the stream.
     fn answer(&self, stream: &UnixStream) {
-        let until = || Timed::new(stream, Instant::now() + self.timeout);
+        let until = || Timed::new(stream, Instant::now() + self.terms.options.timeout);
         let Some(question) = read_frame(until()).ok().and_then(|bytes| Question::decode(&bytes))
         else {
             return;
         };
         let (base, commit_id) = (question.base, question.entry.note.commit_id);
-        let Reply { said, number } = match self.proposal(question) {
-            Ok(Some(proposal)) => self.mailbox.ask(proposal, self.timeout),
+        let proposal = match self.proposal(question) {
+            Ok(Some(proposal)) => self.concerning(proposal),
             // Who asked has gone on long ago.
             Ok(None) => return,
+            Err(error) => Err(error),
+        };
+        let Reply { said, number } = match proposal {
+            Ok(Some(proposal)) => self.mailbox.ask(proposal, self.terms.options.timeout),
+            Ok(None) => Reply { said: Said::Answer(Answer::Pass), number: None },
             Err(error) => Reply { said: Said::Failed(error.to_string()), number: None },
         };
         let answered = write_frame(until(), &wire::encode_said(&said));
@@ -97,6 +104,14 @@ impl Server {
             before: snapshot(before),
             after: snapshot(Box::new(staged.over(below))),
         }))
+    }
+
+    /// What of a commit concerns the subscriber; other processes do not know which layers that depends on.
+    fn concerning(&self, proposal: Proposal) -> Result<Option<Proposal>> {
+        let Some(stack) = &self.terms.stack else { return Ok(Some(proposal)) };
+        let (before, after) = (proposal.before.view(), proposal.after.view());
+        let moved = stack.moved(&proposal.diff, before, after)?;
+        proposal.of_layers(&moved, &self.terms.segments)
     }
 
     /// How a commit ended whose process has not told.

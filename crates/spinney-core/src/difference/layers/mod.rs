@@ -27,14 +27,14 @@ pub struct StackState<'s> {
 }
 
 impl<'s> StackState<'s> {
-    /// Whether there is a node at a checked path of the tree that the layers are read as.
+    /// The node at a checked path of the tree that the layers are read as; `None` when there is none.
     ///
     /// # Errors
     /// `Corrupted` for damage.
-    pub fn has(&self, path: &str) -> Result<bool> {
+    pub fn node(&self, path: &str) -> Result<Option<Merged<Stored<'s>>>> {
         let numbers: Vec<&Path> = self.layers.iter().collect();
-        let Some(root) = self.merged(&numbers)? else { return Ok(false) };
-        Ok(root.descend(path)?.found().is_some())
+        let Some(root) = self.merged(&numbers)? else { return Ok(None) };
+        Ok(root.descend(path)?.found())
     }
 
     /// The root of the tree that the layers are read as, each layer with its place in `numbers`.

@@ -11,9 +11,9 @@ use spinney_core::{Error, Result};
 
 use super::Place;
 use crate::answer::Answer;
-use crate::documents::collection::{By, Collection, Each, Reading};
+use crate::documents::collection::{By, Collection, Each, Found, Reading};
 use crate::documents::rows::Operation;
-use crate::documents::set::{Set, parsed};
+use crate::documents::set::Set;
 
 /// What a report says of it.
 pub const DESIGN: &str = "one JSON file, an array of the documents: a commit reads, parses, changes, prints \
@@ -68,6 +68,22 @@ impl Collection for Documents {
         self.write(documents)
     }
 
+    fn replace(&mut self, set: &Set, numbers: RangeInclusive<usize>) -> Result<()> {
+        let mut documents = self.read()?;
+        for number in numbers {
+            let document = documents.get_mut(number - 1).ok_or_else(missing)?;
+            document.clone_from(&set.changed(number).json);
+        }
+        self.write(documents)
+    }
+
+    fn find(&mut self, set: &Set, each: Found<'_>) -> Result<()> {
+        let (wanted, documents) = (set.wanted(), self.read()?);
+        let mut found =
+            (1..).zip(&documents).filter(|(_, it)| it.pointer(set.leaf()) == Some(&wanted));
+        found.try_for_each(|(number, _)| each(number))
+    }
+
     fn clear(&mut self) -> Result<()> {
         self.write(Vec::new())
     }
@@ -92,8 +108,7 @@ impl Collection for Documents {
         let mut documents = self.read()?;
         for number in numbers {
             let document = documents.get_mut(number - 1).ok_or_else(missing)?;
-            let value = parsed(&Answer::Tree(set.leaf_of(number, true)).to_json()?)?;
-            *document.pointer_mut(set.leaf()).ok_or_else(missing)? = value;
+            *document.pointer_mut(set.leaf()).ok_or_else(missing)? = set.leaf_json(number, true);
         }
         self.write(documents)
     }

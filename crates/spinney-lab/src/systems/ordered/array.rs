@@ -81,6 +81,10 @@ impl Contract for Array {
     fn settle(&mut self) -> Result<()> {
         self.engine.settle()
     }
+
+    fn processes(&self) -> Vec<u32> {
+        self.engine.processes()
+    }
 }
 
 /// One more than the greatest key.

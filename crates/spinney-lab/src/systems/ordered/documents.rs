@@ -1,6 +1,6 @@
 //! Engines of ordered keys in the suite `documents`.
 //!
-//! Design: two layouts, each in a table of its own. One record a leaf (see `leaves.rs`): nested iteration
+//! Design: two layouts, each in a table of its own. One record a leaf (see [`crate::documents::leaves`]): nested iteration
 //! seeks each next sibling and gets each leaf; the leaf cursor is a scan from the first leaf of a document,
 //! which oversteps to that of the next. One record a document: its JSON text, printed and parsed by
 //! serde_json. A phase of reads is one transaction.
@@ -10,9 +10,9 @@ use std::ops::RangeInclusive;
 use serde_json::Value;
 use spinney_core::{Error, Result};
 
-use super::leaves::{self, PATH, Segment};
 use crate::answer::Answer;
-use crate::documents::collection::{By, Calls, Collection, Each, Reading};
+use crate::documents::collection::{By, Calls, Collection, Each, Found, Reading};
+use crate::documents::leaves::{self, PATH, Segment};
 use crate::documents::set::{Set, parsed};
 use crate::engine::{Engine, Reader};
 
@@ -57,6 +57,20 @@ impl Collection for Documents {
                     calls.set += 1;
                     records.put(LEAVES, key, &value)
                 })?;
+            }
+            Ok(())
+        })
+    }
+
+    fn replace(&mut self, set: &Set, numbers: RangeInclusive<usize>) -> Result<()> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        self.engine.write(&mut |records| {
+            for number in numbers.clone() {
+                leaves::begin(number, &mut key);
+                value.clear();
+                let document = &set.changed(number).json;
+                serde_json::to_writer(&mut value, document).expect("a `Value` prints");
+                records.put(WHOLE, &key, &value)?;
             }
             Ok(())
         })
@@ -130,11 +144,24 @@ impl Collection for Documents {
         self.engine.write(&mut |records| {
             for number in numbers.clone() {
                 write_leaf_key(set, number, &mut key);
-                let leaf = parsed(&Answer::Tree(set.leaf_of(number, true)).to_json()?)?;
-                leaves::write_value(&leaf, &mut value);
+                leaves::write_value(&set.leaf_json(number, true), &mut value);
                 records.put(LEAVES, &key, &value)?;
             }
             Ok(())
+        })
+    }
+
+    fn find(&mut self, set: &Set, each: Found<'_>) -> Result<()> {
+        let (mut path, mut wanted) = (Vec::new(), Vec::new());
+        leaves::write_pointer(&set.copy(1).json, set.leaf(), &mut path);
+        leaves::write_value(&set.wanted(), &mut wanted);
+        self.engine.read(&mut |reader| {
+            reader.scan(LEAVES, &[], &mut |key, value| {
+                if key[PATH..] == path && value == wanted {
+                    each(leaves::number_of(key)?)?;
+                }
+                Ok(true)
+            })
         })
     }
 
@@ -144,6 +171,10 @@ impl Collection for Documents {
 
     fn settle(&mut self) -> Result<()> {
         self.engine.settle()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.engine.processes()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::canonical::write_string;
 use crate::datastore::document::{item_key, leaf_text, numbered};
 use crate::engine::Reader;
-use crate::system::{Delivery, Effect, System};
+use crate::system::{Delivery, Effect, System, Told};
 
 impl System for Store {
     fn import(&mut self, json: &[u8]) -> Result<Effect> {
@@ -28,13 +28,8 @@ impl System for Store {
         Ok(())
     }
 
-    fn subscribe(&mut self, count: usize) -> Result<()> {
-        self.given = (count > 0).then(Delivery::default);
-        Ok(())
-    }
-
-    fn deliveries(&mut self) -> Result<Vec<Delivery>> {
-        Ok(self.given.iter_mut().map(std::mem::take).collect())
+    fn told(&mut self) -> Option<&mut Told> {
+        Some(&mut self.told)
     }
 
     fn leaf(&mut self, i: usize) -> Result<String> {
@@ -114,7 +109,7 @@ impl System for Store {
     }
 
     fn remove_items(&mut self) -> Result<Effect> {
-        let is_told = self.given.is_some();
+        let is_told = self.told.is_heard();
         self.commit(|records| {
             let nodes = item_nodes(records, is_told)?;
             records.clear(LST)?;
@@ -123,7 +118,7 @@ impl System for Store {
     }
 
     fn remove_tree(&mut self) -> Result<Effect> {
-        let is_told = self.given.is_some();
+        let is_told = self.told.is_heard();
         self.commit(|records| {
             if !records.get(CONT, CONT_KEY, &mut Vec::new())? {
                 return Ok(Delivery::default());

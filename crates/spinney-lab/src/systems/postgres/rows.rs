@@ -9,7 +9,7 @@ use super::{GAP, Store, failed, missing};
 use crate::answer::Answer;
 use crate::canonical::write_string;
 use crate::datastore::document::{item_key, leaf_text, numbered};
-use crate::system::{Delivery, Effect, System};
+use crate::system::{Delivery, Effect, System, Told};
 
 /// Puts entries with these keys and texts where the `n`-th of them is so many steps after entry `$1`;
 /// nothing, where the gap after it is too small.
@@ -53,58 +53,53 @@ impl System for Store {
     }
 
     fn judge(&mut self) -> Result<()> {
-        self.client.batch_execute(include_str!("model.sql")).map_err(failed)
+        self.link.client.batch_execute(include_str!("model.sql")).map_err(failed)
     }
 
-    fn subscribe(&mut self, count: usize) -> Result<()> {
-        self.given = (count > 0).then(Delivery::default);
-        Ok(())
-    }
-
-    fn deliveries(&mut self) -> Result<Vec<Delivery>> {
-        Ok(self.given.iter_mut().map(std::mem::take).collect())
+    fn told(&mut self) -> Option<&mut Told> {
+        Some(&mut self.told)
     }
 
     fn leaf(&mut self, i: usize) -> Result<String> {
         let sql = "SELECT item ->> 'l' FROM lst WHERE name = $1";
-        let leaf: Option<String> = self.row(sql, &[&item_key(i)])?.get(0);
+        let leaf: Option<String> = self.link.row(sql, &[&item_key(i)])?.get(0);
         leaf.ok_or_else(missing)
     }
 
     fn item_tree(&mut self, i: usize) -> Result<Answer> {
         let key = item_key(i);
-        let row = self.row("SELECT item::text FROM lst WHERE name = $1", &[&key])?;
+        let row = self.link.row("SELECT item::text FROM lst WHERE name = $1", &[&key])?;
         tree(&key, row.get(0))
     }
 
     fn query_tree(&mut self, i: usize) -> Result<Answer> {
         let sql = "SELECT name, item::text FROM lst WHERE item @> $1::text::jsonb";
-        let row = self.row(sql, &[&keys(i)])?;
+        let row = self.link.row(sql, &[&keys(i)])?;
         tree(row.get(0), row.get(1))
     }
 
     fn query_item(&mut self, i: usize) -> Result<String> {
         let sql = "SELECT item ->> 'l' FROM lst WHERE item @> $1::text::jsonb";
-        let leaf: Option<String> = self.row(sql, &[&keys(i)])?.get(0);
+        let leaf: Option<String> = self.link.row(sql, &[&keys(i)])?.get(0);
         leaf.ok_or_else(missing)
     }
 
     fn range(&mut self, i: usize, count: usize) -> Result<Answer> {
         let sql = "SELECT name, item::text FROM lst WHERE name >= $1 ORDER BY name LIMIT $2";
-        let rows = self.rows(sql, &[&item_key(i), &(count as i64)])?;
+        let rows = self.link.rows(sql, &[&item_key(i), &(count as i64)])?;
         let items = rows.iter().map(|row| Ok((row.get(0), parse(row.get(1))?)));
         Ok(Answer::Json(Value::Object(items.collect::<Result<Map<String, Value>>>()?)))
     }
 
     fn ordered_tree(&mut self) -> Result<Answer> {
-        let rows = self.rows("SELECT entry::text FROM usr_lst ORDER BY rank", &[])?;
+        let rows = self.link.rows("SELECT entry::text FROM usr_lst ORDER BY rank", &[])?;
         let entries = rows.iter().map(|row| parse(row.get(0))).collect::<Result<Vec<Value>>>()?;
         Ok(Answer::Json(json!({ "usr-lst": entries })))
     }
 
     fn element(&mut self, position: usize) -> Result<Answer> {
         let sql = "SELECT entry::text FROM usr_lst ORDER BY rank LIMIT 1 OFFSET $1";
-        let row = self.row(sql, &[&(position as i64)])?;
+        let row = self.link.row(sql, &[&(position as i64)])?;
         parse(row.get(0)).map(Answer::Json)
     }
 
@@ -126,7 +121,8 @@ impl System for Store {
     fn create_ordered(&mut self, n: usize) -> Result<Effect> {
         self.commit(|store| {
             let cont = store.create_cont()?;
-            let last: i64 = store.row("SELECT coalesce(max(rank), 0) FROM usr_lst", &[])?.get(0);
+            let last: i64 =
+                store.link.row("SELECT coalesce(max(rank), 0) FROM usr_lst", &[])?.get(0);
             let entries =
                 (0..n).map(|i| (format!("{i}\t{}", last + (i as i64 + 1) * GAP), entry(i), 3));
             Ok(Delivery::created(cont + store.copy("COPY usr_lst FROM STDIN", entries)?))
@@ -136,7 +132,7 @@ impl System for Store {
     fn remove_items(&mut self) -> Result<Effect> {
         self.commit(|store| {
             let nodes = store.item_nodes()?;
-            store.run("TRUNCATE lst", &[])?;
+            store.link.run("TRUNCATE lst", &[])?;
             Ok(Delivery::removed(nodes))
         })
     }
@@ -144,8 +140,8 @@ impl System for Store {
     fn remove_tree(&mut self) -> Result<Effect> {
         self.commit(|store| {
             let items = store.item_nodes()?;
-            let cont = store.run("DELETE FROM cont", &[])?;
-            store.run("TRUNCATE lst, usr_lst", &[])?;
+            let cont = store.link.run("DELETE FROM cont", &[])?;
+            store.link.run("TRUNCATE lst, usr_lst", &[])?;
             Ok(Delivery::removed(cont + items))
         })
     }
@@ -153,23 +149,23 @@ impl System for Store {
     fn create_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         let sql = "UPDATE lst SET item = jsonb_set(item, '{l}', to_jsonb($2::text)) \
              WHERE name = $1 AND NOT item ? 'l'";
-        match self.run(sql, &[&item_key(i), &text])? {
+        match self.link.run(sql, &[&item_key(i), &text])? {
             0 => Err(Error::already_exists(format!("item {i} has `l` or does not exist"))),
-            _ => Ok(self.tell(Delivery::created(1))),
+            _ => Ok(self.told.tell(Delivery::created(1))),
         }
     }
 
     fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         let sql = "UPDATE lst SET item = jsonb_set(item, '{l}', to_jsonb($2::text)) \
              WHERE name = $1 AND item ->> 'l' <> $2";
-        let changed = self.run(sql, &[&item_key(i), &text])?;
-        Ok(self.tell(Delivery::changed(changed)))
+        let changed = self.link.run(sql, &[&item_key(i), &text])?;
+        Ok(self.told.tell(Delivery::changed(changed)))
     }
 
     fn remove_leaf(&mut self, i: usize) -> Result<Effect> {
         let sql = "UPDATE lst SET item = item - 'l' WHERE name = $1 AND item ? 'l'";
-        let removed = self.run(sql, &[&item_key(i)])?;
-        Ok(self.tell(Delivery::removed(removed)))
+        let removed = self.link.run(sql, &[&item_key(i)])?;
+        Ok(self.told.tell(Delivery::removed(removed)))
     }
 
     fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect> {
@@ -182,29 +178,31 @@ impl System for Store {
         let entries: Vec<String> = (new..new + count).map(entry).collect();
         let n = count as i64;
         self.put_in_gap(count, |store| {
-            store.run(INSERT_AFTER, &[&(after as i64), &n, &keys, &steps, &entries])
+            store.link.run(INSERT_AFTER, &[&(after as i64), &n, &keys, &steps, &entries])
         })?;
-        Ok(self.tell(Delivery::created(3 * count as u64)))
+        Ok(self.told.tell(Delivery::created(3 * count as u64)))
     }
 
     fn move_last(&mut self, after: usize, n: usize) -> Result<Effect> {
-        self.put_in_gap(1, |store| store.run(MOVE_AFTER, &[&(after as i64), &(n as i64 - 1)]))?;
-        Ok(self.tell(Delivery::changed(1)))
+        self.put_in_gap(1, |store| {
+            store.link.run(MOVE_AFTER, &[&(after as i64), &(n as i64 - 1)])
+        })?;
+        Ok(self.told.tell(Delivery::changed(1)))
     }
 
     fn remove_element(&mut self, _position: usize, key: usize) -> Result<()> {
-        self.run("DELETE FROM usr_lst WHERE k = $1", &[&(key as i64)])?;
+        self.link.run("DELETE FROM usr_lst WHERE k = $1", &[&(key as i64)])?;
         Ok(())
     }
 
     fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        let is_there: bool = self.row("SELECT EXISTS (SELECT 1 FROM cont)", &[])?.get(0);
+        let is_there: bool = self.link.row("SELECT EXISTS (SELECT 1 FROM cont)", &[])?.get(0);
         if !is_there {
             out.extend_from_slice(b"{}");
             return Ok(());
         }
-        let items = self.rows("SELECT name, item::text FROM lst ORDER BY name", &[])?;
-        let entries = self.rows("SELECT entry::text FROM usr_lst ORDER BY rank", &[])?;
+        let items = self.link.rows("SELECT name, item::text FROM lst ORDER BY name", &[])?;
+        let entries = self.link.rows("SELECT entry::text FROM usr_lst ORDER BY rank", &[])?;
         out.extend_from_slice(b"{\"cont\":{");
         for (at, row) in items.iter().enumerate() {
             out.extend_from_slice(if at == 0 { b"\"lst\":{" } else { b"," });
@@ -222,48 +220,44 @@ impl System for Store {
     }
 
     fn settle(&mut self) -> Result<Option<u64>> {
-        self.client.batch_execute("VACUUM (ANALYZE) lst, usr_lst").map_err(failed)?;
+        self.link.client.batch_execute("VACUUM (ANALYZE) lst, usr_lst").map_err(failed)?;
         Ok(None)
     }
 
     fn processes(&self) -> Vec<u32> {
-        self.server.processes()
+        self.link.server.processes()
     }
 }
 
 impl Store {
     fn create_cont(&mut self) -> Result<u64> {
-        self.run("INSERT INTO cont VALUES (true) ON CONFLICT DO NOTHING", &[])
+        self.link.run("INSERT INTO cont VALUES (true) ON CONFLICT DO NOTHING", &[])
     }
 
     /// Puts rows, each the text of its columns before the document, the document and its nodes; all
     /// nodes.
+    /// Adds items or entries; their nodes.
     fn copy(
         &mut self,
         sql: &'static str,
         rows: impl Iterator<Item = (String, String, u64)>,
     ) -> Result<u64> {
-        let statement = self.prepared(sql)?;
-        let mut writer = self.client.copy_in(&statement).map_err(failed)?;
-        let io = |error| Error::io("peer `postgres` failed").with_source(error);
         let mut nodes = 0;
-        for (columns, document, new) in rows {
-            // `COPY` has backslashes for what would end a column.
-            let document = document.replace('\\', "\\\\");
-            writeln!(writer, "{columns}\t{document}").map_err(io)?;
+        let rows = rows.map(|(columns, document, new)| {
             nodes += new;
-        }
-        writer.finish().map_err(failed)?;
+            [columns, document]
+        });
+        self.link.copy(sql, rows)?;
         Ok(nodes)
     }
 
     /// Reads each item for who subscribed, and counts its nodes; without one, tells whether there is any.
     fn item_nodes(&mut self) -> Result<u64> {
-        if self.given.is_none() {
-            let any: bool = self.row("SELECT EXISTS (SELECT 1 FROM lst)", &[])?.get(0);
+        if !self.told.is_heard() {
+            let any: bool = self.link.row("SELECT EXISTS (SELECT 1 FROM lst)", &[])?.get(0);
             return Ok(any.into());
         }
-        let rows = self.rows("SELECT item::text FROM lst", &[])?;
+        let rows = self.link.rows("SELECT item::text FROM lst", &[])?;
         rows.iter().map(|row| Ok(nodes(&parse(row.get(0))?))).sum()
     }
 
@@ -275,7 +269,7 @@ impl Store {
         if count as i64 >= GAP {
             return Err(Error::unsupported("more entries at one spot than a gap holds"));
         }
-        self.run(SPREAD, &[])?;
+        self.link.run(SPREAD, &[])?;
         match put(self)? {
             0 => Err(missing()),
             _ => Ok(()),

@@ -9,7 +9,7 @@ use super::{CONT, GAP, LST, Store, USR, USR_LST, failed, leaf, missing, value};
 use crate::answer::Answer;
 use crate::canonical::write_string;
 use crate::datastore::document::{item_key, leaf_text, numbered};
-use crate::system::{Delivery, Effect, System};
+use crate::system::{Delivery, Effect, System, Told};
 
 impl System for Store {
     fn import(&mut self, json: &[u8]) -> Result<Effect> {
@@ -31,13 +31,8 @@ impl System for Store {
         Ok(())
     }
 
-    fn subscribe(&mut self, count: usize) -> Result<()> {
-        self.given = (count > 0).then(Delivery::default);
-        Ok(())
-    }
-
-    fn deliveries(&mut self) -> Result<Vec<Delivery>> {
-        Ok(self.given.iter_mut().map(std::mem::take).collect())
+    fn told(&mut self) -> Option<&mut Told> {
+        Some(&mut self.told)
     }
 
     fn leaf(&mut self, i: usize) -> Result<String> {
@@ -104,7 +99,7 @@ impl System for Store {
     fn remove_items(&mut self) -> Result<Effect> {
         let nodes = self.item_nodes()?;
         let _: u64 = self.ask(::redis::cmd("UNLINK").arg(LST))?;
-        Ok(self.tell(Delivery::removed(nodes)))
+        Ok(self.told.tell(Delivery::removed(nodes)))
     }
 
     fn remove_tree(&mut self) -> Result<Effect> {
@@ -113,22 +108,22 @@ impl System for Store {
         commit.atomic().cmd("UNLINK").arg(CONT).cmd("UNLINK").arg(LST).ignore();
         commit.cmd("UNLINK").arg(USR_LST).ignore().cmd("UNLINK").arg(USR).ignore();
         let (was_there,): (u64,) = self.ask_all(&commit)?;
-        Ok(self.tell(Delivery::removed(was_there + items)))
+        Ok(self.told.tell(Delivery::removed(was_there + items)))
     }
 
     fn create_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         let created = self.set(i, "create", Some(text))?;
-        Ok(self.tell(Delivery::created(created)))
+        Ok(self.told.tell(Delivery::created(created)))
     }
 
     fn modify_leaf(&mut self, i: usize, text: &str) -> Result<Effect> {
         let changed = self.set(i, "modify", Some(text))?;
-        Ok(self.tell(Delivery::changed(changed)))
+        Ok(self.told.tell(Delivery::changed(changed)))
     }
 
     fn remove_leaf(&mut self, i: usize) -> Result<Effect> {
         let removed = self.set(i, "set", None)?;
-        Ok(self.tell(Delivery::removed(removed)))
+        Ok(self.told.tell(Delivery::removed(removed)))
     }
 
     fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect> {
@@ -138,12 +133,12 @@ impl System for Store {
     fn insert_storm(&mut self, after: usize, new: usize, count: usize) -> Result<Effect> {
         let new = (new..new + count).map(|k| (k, value(Some(&leaf_text(k)))));
         self.place(after, new)?;
-        Ok(self.tell(Delivery::created(3 * count as u64)))
+        Ok(self.told.tell(Delivery::created(3 * count as u64)))
     }
 
     fn move_last(&mut self, after: usize, n: usize) -> Result<Effect> {
         self.place(after, [(n - 1, "moved".to_owned())].into_iter())?;
-        Ok(self.tell(Delivery::changed(1)))
+        Ok(self.told.tell(Delivery::changed(1)))
     }
 
     fn remove_element(&mut self, _position: usize, key: usize) -> Result<()> {
@@ -182,11 +177,11 @@ impl System for Store {
     }
 
     fn processes(&self) -> Vec<u32> {
-        self.server.processes()
+        self.link.server.processes()
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        self.server.memory_bytes().filter(|_| self.is_in_memory)
+        self.link.memory_bytes()
     }
 }
 
@@ -204,7 +199,7 @@ impl Store {
         let key = item_key(i);
         let mut call = self.edit.key(LST);
         call.arg(&key).arg(how).arg(value(leaf));
-        match call.invoke::<i64>(&mut self.connection).map_err(failed)? {
+        match call.invoke::<i64>(&mut self.link.connection).map_err(failed)? {
             -1 => Err(missing()),
             -2 => Err(Error::already_exists(format!("item {i} has `l`"))),
             changed => Ok(changed as u64),
@@ -221,7 +216,7 @@ impl Store {
         entries.for_each(|(k, value)| {
             call.arg(k).arg(value);
         });
-        match call.invoke::<i64>(&mut self.connection).map_err(failed)? {
+        match call.invoke::<i64>(&mut self.link.connection).map_err(failed)? {
             -1 => Err(missing()),
             _ => Ok(()),
         }

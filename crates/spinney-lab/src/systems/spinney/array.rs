@@ -78,6 +78,10 @@ impl Contract for Array {
         self.opened.settle().map(drop)
     }
 
+    fn processes(&self) -> Vec<u32> {
+        self.opened.processes()
+    }
+
     fn memory_bytes(&self) -> Option<u64> {
         self.opened.memory_bytes()
     }

@@ -10,13 +10,14 @@ use std::ops::RangeInclusive;
 
 use spinney::NodeKind;
 use spinney::Snapshot;
+use spinney::query::{Query, QueryLimits};
 use spinney_core::read::{Children, Leaves, Name, Node, Reached, ReachedChildren, Rebuild};
 use spinney_core::value::ValueBuilder;
 use spinney_core::{Container, Error, Result, Visitor};
 
 use super::opened::Opened;
 use crate::answer::Answer;
-use crate::documents::collection::{By, Calls, Collection, Each, Reading};
+use crate::documents::collection::{By, Calls, Collection, Each, Found, Reading};
 use crate::documents::set::Set;
 
 /// What a report says of it.
@@ -84,6 +85,31 @@ impl Collection for Documents {
             }
             Ok(())
         })?;
+        Ok(())
+    }
+
+    fn replace(&mut self, set: &Set, numbers: RangeInclusive<usize>) -> Result<()> {
+        let mut path = String::new();
+        self.opened.store.write(|transaction| {
+            numbers.clone().try_for_each(|number| {
+                path.clear();
+                write!(path, "{ROOT}/{number}").expect("strings take all");
+                transaction.replace(&path, &set.changed(number).value)
+            })
+        })?;
+        Ok(())
+    }
+
+    fn find(&mut self, set: &Set, each: Found<'_>) -> Result<()> {
+        let query = Query::parse(&query_text(set))?;
+        let state = self.opened.store.read()?;
+        let mut found = state.query(ROOT, &query, QueryLimits::default())?;
+        while let Some(document) = found.next() {
+            document?;
+            let place = found.location()?.pointer();
+            let number = place.rsplit('/').next().and_then(|number| number.parse().ok());
+            each(number.ok_or_else(missing)?)?;
+        }
         Ok(())
     }
 
@@ -166,6 +192,10 @@ impl Collection for Documents {
 
     fn settle(&mut self) -> Result<()> {
         self.opened.settle().map(drop)
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.opened.processes()
     }
 
     fn memory_bytes(&self) -> Option<u64> {
@@ -255,6 +285,23 @@ fn number_of(key: Option<spinney::Key<'_>>) -> Result<usize> {
         Some(spinney::Key::Int(number)) => usize::try_from(number).map_err(|_| missing()),
         _ => Err(missing()),
     }
+}
+
+/// `$[?@["address"]["city"] == "Redhill"]`.
+fn query_text(set: &Set) -> String {
+    let mut text = "$[?@".to_owned();
+    let mut node = &set.copy(1).value;
+    for segment in spinney_core::path::segments(set.leaf()) {
+        match node {
+            spinney::Value::List(_) => write!(text, "[{segment}]"),
+            _ => write!(text, "[{}]", serde_json::Value::from(&*segment)),
+        }
+        .expect("strings take all");
+        let below = spinney_core::Path::root().child(&segment);
+        node = node.pointer(&below).unwrap_or(node);
+    }
+    write!(text, " == {}]", set.wanted()).expect("strings take all");
+    text
 }
 
 fn write_leaf_path(set: &Set, number: usize, path: &mut String) {

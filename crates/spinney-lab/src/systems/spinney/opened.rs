@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use spinney_core::Result;
 
+use crate::server::Server;
+
 /// An open store.
 pub struct Opened {
     /// The store.
@@ -13,11 +15,13 @@ pub struct Opened {
     pub in_memory: bool,
     /// It lives on a server, where nothing may be left.
     pub slot: Option<Slot>,
+    /// That server, where the lab has started it.
+    pub server: Option<Server>,
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        if self.slot.is_some() {
+        if self.slot.is_some() && self.server.is_none() {
             // A server that is gone has nothing to be cleaned.
             let _ = self.remove_all();
             let _ = self.store.forget_before(u64::MAX).and_then(|_| self.store.reclaim());
@@ -51,6 +55,11 @@ impl Opened {
         self.store.checkpoint()?;
         let after = self.used_bytes()?;
         Ok(before.zip(after).map_or(0, |(before, after)| before.saturating_sub(after)))
+    }
+
+    /// The processes besides this one that sync what it commits.
+    pub fn processes(&self) -> Vec<u32> {
+        self.server.as_ref().map_or_else(Vec::new, Server::processes)
     }
 
     /// The bytes of one that keeps nothing in its folder.

@@ -365,6 +365,10 @@ impl System for Store {
         self.opened.settle().map(Some)
     }
 
+    fn processes(&self) -> Vec<u32> {
+        self.opened.processes()
+    }
+
     fn memory_bytes(&self) -> Option<u64> {
         self.opened.memory_bytes()
     }

@@ -14,7 +14,7 @@ use spinney_core::{Error, Result};
 
 use super::{failed, text};
 use crate::answer::Answer;
-use crate::documents::collection::{By, Collection, Each, Reading};
+use crate::documents::collection::{By, Collection, Each, Found, Reading};
 use crate::documents::rows::Operation;
 use crate::documents::set::{Set, parsed};
 
@@ -101,6 +101,30 @@ impl Collection for Documents {
         })
     }
 
+    fn replace(&mut self, set: &Set, numbers: RangeInclusive<usize>) -> Result<()> {
+        self.within(|database| {
+            let sql = "UPDATE whole SET document = ?2 WHERE k = ?1";
+            let mut update = database.prepare_cached(sql).map_err(failed)?;
+            for number in numbers {
+                let text = set.changed(number).json.to_string();
+                update.execute((key(number), text)).map_err(failed)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn find(&mut self, set: &Set, each: Found<'_>) -> Result<()> {
+        self.within(|database| {
+            let sql = "SELECT k FROM parts WHERE document -> ?1 = json(?2) ORDER BY k";
+            let mut select = database.prepare_cached(sql).map_err(failed)?;
+            let mut rows = select.query((path(set), set.wanted().to_string())).map_err(failed)?;
+            while let Some(row) = rows.next().map_err(failed)? {
+                each(number_of(row)?)?;
+            }
+            Ok(())
+        })
+    }
+
     fn clear(&mut self) -> Result<()> {
         let sql = "DELETE FROM whole; DELETE FROM parts;";
         self.within(|database| database.execute_batch(sql).map_err(failed))
@@ -160,8 +184,7 @@ impl Collection for Documents {
             let sql = "UPDATE parts SET document = jsonb_set(document, ?2, json(?3)) WHERE k = ?1";
             let mut update = database.prepare_cached(sql).map_err(failed)?;
             for number in numbers {
-                let value = Answer::Tree(set.leaf_of(number, true)).to_json()?;
-                let value = String::from_utf8(value).expect("JSON is UTF-8");
+                let value = set.leaf_json(number, true).to_string();
                 update.execute((key(number), &path, value)).map_err(failed)?;
             }
             Ok(())

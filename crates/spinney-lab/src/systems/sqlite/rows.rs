@@ -6,7 +6,7 @@ use spinney_core::{Error, Result};
 use super::{ENTRY_NODES, GAP, INSERT_ENTRY, JUDGED_SCHEMA, Store, failed};
 use crate::answer::Answer;
 use crate::datastore::document::{leaf_text, numbered};
-use crate::system::{Delivery, Effect, System};
+use crate::system::{Delivery, Effect, System, Told};
 
 impl System for Store {
     fn import(&mut self, json: &[u8]) -> Result<Effect> {
@@ -22,13 +22,8 @@ impl System for Store {
         self.database.execute_batch(JUDGED_SCHEMA).map_err(failed)
     }
 
-    fn subscribe(&mut self, count: usize) -> Result<()> {
-        self.given = (count > 0).then(Delivery::default);
-        Ok(())
-    }
-
-    fn deliveries(&mut self) -> Result<Vec<Delivery>> {
-        Ok(self.given.iter_mut().map(std::mem::take).collect())
+    fn told(&mut self) -> Option<&mut Told> {
+        Some(&mut self.told)
     }
 
     fn replace(&mut self, json: &[u8]) -> Result<()> {
@@ -119,7 +114,7 @@ impl System for Store {
              WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' IS NULL";
         match self.run(sql, (i as i64, numbered("str", i), text))? {
             0 => Err(Error::already_exists(format!("item {i} has `l` or does not exist"))),
-            _ => Ok(self.tell(Delivery::created(1))),
+            _ => Ok(self.told.tell(Delivery::created(1))),
         }
     }
 
@@ -127,14 +122,14 @@ impl System for Store {
         let sql = "UPDATE lst SET item = jsonb_replace(item, '$.l', ?3) \
              WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' <> ?3";
         let changed = self.run(sql, (i as i64, numbered("str", i), text))?;
-        Ok(self.tell(Delivery::changed(changed as u64)))
+        Ok(self.told.tell(Delivery::changed(changed as u64)))
     }
 
     fn remove_leaf(&mut self, i: usize) -> Result<Effect> {
         let sql = "UPDATE lst SET item = jsonb_remove(item, '$.l') \
              WHERE k1 = ?1 AND k2 = ?2 AND item ->> '$.l' IS NOT NULL";
         let removed = self.run(sql, (i as i64, numbered("str", i)))?;
-        Ok(self.tell(Delivery::removed(removed as u64)))
+        Ok(self.told.tell(Delivery::removed(removed as u64)))
     }
 
     fn insert_after(&mut self, after: usize, new: usize) -> Result<Effect> {

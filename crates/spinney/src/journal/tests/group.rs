@@ -47,3 +47,56 @@ fn a_failed_sync_is_final() -> Result<()> {
     assert!(sync().is_err() && group.failure().is_some() && group.synced() < end);
     Ok(())
 }
+
+/// Who comes while a sync runs that began too early for him begins the next, and need not wait for the first. What ends
+/// well after one has failed is not taken for done.
+#[test]
+fn a_sync_begins_while_one_runs() -> Result<()> {
+    for first_fails in [false, true] {
+        let disk = Disk::<()>::new();
+        let (mut journal, ..) = recover(&disk, NONE)?;
+        let group = Group::default();
+        let segments = Arc::clone(journal.segments());
+        let mut write = |revision| -> Result<Position> {
+            append(&mut journal, revision, b"")?;
+            journal.write()?;
+            Ok(journal.end())
+        };
+        std::thread::scope(|scope| -> Result<()> {
+            let sync = |end| {
+                let (group, segments) = (&group, &segments);
+                scope.spawn(move || group.sync(segments, end, || end))
+            };
+            // Making room syncs, too.
+            let (end, (begun, end_first)) = (write(1)?, disk.hold_next_sync());
+            let first = sync(end);
+            begun.recv().expect("the first sync begins");
+            let (end, (begun, end_second)) = (write(2)?, disk.hold_next_sync());
+            let second = sync(end);
+            begun.recv().expect("the second begins while the first runs");
+            // A third would be one too many at once.
+            let third = sync(write(3)?);
+            match first_fails {
+                false => {
+                    end_second.send(true).expect("it waits");
+                    second.join().expect("no panic")?;
+                    assert!(group.synced() >= end);
+                    end_first.send(true).expect("it waits");
+                    first.join().expect("no panic")?;
+                    third.join().expect("no panic")?;
+                    assert_eq!(group.syncs(), 3);
+                }
+                true => {
+                    end_first.send(false).expect("it waits");
+                    assert!(first.join().expect("no panic").is_err());
+                    assert!(third.join().expect("no panic").is_err());
+                    end_second.send(true).expect("it waits");
+                    assert!(second.join().expect("no panic").is_err());
+                    assert!(group.failure().is_some() && group.synced() < end);
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

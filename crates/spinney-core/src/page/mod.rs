@@ -4,8 +4,14 @@
 //! `flags u8 | count | prefix? | first id? | next id? | offsets | entries`; see `docs/format.md`.
 //! This module knows entries as bytes, not what their values mean. `None` means damaged bytes.
 
+mod copying;
+mod measure;
+
 use crate::varint;
 use crate::visit::Container;
+
+pub use copying::{extend, splice};
+pub use measure::Measure;
 
 const WIDTH_MASK: u8 = 0x03;
 const HAS_PREFIX: u8 = 0x04;
@@ -486,144 +492,6 @@ fn width_bits(entries_len: usize) -> u8 {
     }
 }
 
-/// Appends the body of a map's page with one member set, or with `None` removed, by copying what
-/// stays.
-///
-/// `None`, and perhaps a part of it, when that is not enough: the page is empty, the key does not
-/// start with the common prefix, the offsets become wider, the last member goes, or there is
-/// nothing to remove. The prefix may be shorter than it could be.
-pub fn splice(page: &Page<'_>, key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) -> Option<()> {
-    let flags = *page.body.first()?;
-    let suffix = key.strip_prefix(page.prefix())?;
-    let (index, exists) = match page.search(key)? {
-        Ok(index) => (index, true),
-        Err(index) => (index, false),
-    };
-    let Layout { count, width, entries_at, .. } = page.layout;
-    let (width, entries_at) = (usize::from(width), entries_at as usize);
-    let start = page.offset(index)?;
-    let end = if exists { page.offset(index + 1)? } else { start };
-    let entry_len =
-        value.map_or(0, |value| varint::len(suffix.len() as u64) + suffix.len() + value.len());
-    let count_after = (count + usize::from(value.is_some())).checked_sub(usize::from(exists))?;
-    let entries_len = page.body.len() - entries_at - (end - start) + entry_len;
-    if count_after == 0 || (!exists && value.is_none()) || entries_len >> (8 * width) != 0 {
-        return None;
-    }
-    out.reserve(entries_at + width + 2 + entries_len);
-    out.push(flags);
-    varint::write(count_after as u64, out);
-    if flags & HAS_PREFIX != 0 {
-        varint::write_bytes(page.prefix(), out);
-    }
-    // Offsets up to the change stay, those behind it move by what the change adds or takes.
-    let offsets = page.body.get(page.layout.offsets_at as usize..entries_at)?;
-    let kept = (index + usize::from(value.is_some())).saturating_sub(1).min(count_after - 1);
-    let stored = kept.min(count.saturating_sub(1));
-    out.extend_from_slice(&offsets[..stored * width]);
-    let moved = &offsets[(kept + count).saturating_sub(count_after) * width..];
-    let moved_by = entry_len.wrapping_sub(end - start) as u32;
-    // No offset is stored of the first entry, nor of the end.
-    let unstored = match index {
-        0 if !exists => Some(entry_len),
-        _ if kept > stored => Some(start - entries_at),
-        _ => None,
-    };
-    if let Some(offset) = unstored {
-        out.extend_from_slice(&(offset as u32).to_le_bytes()[..width]);
-    }
-    let moved_at = out.len();
-    out.extend_from_slice(moved);
-    let moved = &mut out[moved_at..];
-    match width {
-        1 => moved.iter_mut().for_each(|offset| *offset = offset.wrapping_add(moved_by as u8)),
-        2 => moved.as_chunks_mut().0.iter_mut().for_each(|offset| {
-            *offset = u16::from_le_bytes(*offset).wrapping_add(moved_by as u16).to_le_bytes();
-        }),
-        _ => moved.as_chunks_mut().0.iter_mut().for_each(|offset| {
-            *offset = u32::from_le_bytes(*offset).wrapping_add(moved_by).to_le_bytes();
-        }),
-    }
-    out.extend_from_slice(page.body.get(entries_at..start)?);
-    if let Some(value) = value {
-        varint::write_bytes(suffix, out);
-        out.extend_from_slice(value);
-    }
-    out.extend_from_slice(page.body.get(end..)?);
-    Some(())
-}
-
-/// Estimates the body of a growing run of entries from above, so that pages can be filled.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Measure {
-    count: usize,
-    bytes: usize,
-    prefix_len: usize,
-    first_id: u64,
-    /// Bytes of the ids, when they do not count up from the first.
-    ids_len: usize,
-    explicit_ids: bool,
-}
-
-/// Bytes that a page needs beside its entries: flags, count, prefix length, ids.
-const HEADER_LEN_MAX: usize = 1 + 3 + 3 + 10 + 10;
-
-impl Measure {
-    /// The measure with one entry more; `first` is the first key of the run.
-    #[inline]
-    pub fn with(&self, first: &[u8], entry: &Entry<'_>) -> Measure {
-        let mut measure = Measure { count: self.count + 1, ..*self };
-        measure.bytes += entry.value.len();
-        if entry.key.is_empty() {
-            if self.count == 0 {
-                measure.first_id = entry.id;
-            }
-            measure.explicit_ids |= entry.id != measure.first_id.wrapping_add(self.count as u64);
-            measure.ids_len += varint::len(entry.id);
-        } else {
-            measure.bytes += varint::len(entry.key.len() as u64) + entry.key.len();
-            measure.prefix_len = match self.count {
-                0 => first.len(),
-                _ => common_prefix_len(&first[..self.prefix_len], entry.key),
-            };
-        }
-        measure
-    }
-
-    /// The measure of a whole run of map entries in ascending keys.
-    pub fn of_sorted(entries: &[Entry<'_>]) -> Measure {
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            return Measure::default();
-        };
-        let entry_len = |entry: &Entry<'_>| {
-            varint::len(entry.key.len() as u64) + entry.key.len() + entry.value.len()
-        };
-        Measure {
-            count: entries.len(),
-            bytes: entries.iter().map(entry_len).sum(),
-            prefix_len: common_prefix_len(first.key, last.key),
-            ..Measure::default()
-        }
-    }
-
-    /// Entries so far.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// At most this many bytes of body.
-    #[inline]
-    pub fn body_len_max(&self) -> usize {
-        let width = match self.bytes {
-            0..0x1_0000 => 2,
-            _ => 4,
-        };
-        let ids_len = if self.explicit_ids { self.ids_len } else { 0 };
-        let saved = self.prefix_len * self.count.saturating_sub(1);
-        HEADER_LEN_MAX + self.count.saturating_sub(1) * width + self.bytes + ids_len - saved
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -659,36 +527,6 @@ mod tests {
             assert_eq!(page.search(b"a"), Some(Err(0)));
             assert_eq!(page.search(b"common"), Some(Err(0)));
             assert_eq!(page.search(b"d"), Some(Err(n)));
-        }
-    }
-
-    #[test]
-    fn splicing_gives_the_entries_that_encoding_gives() {
-        let texts: Vec<String> = (0..40).map(|i| format!("common/{:03}", i * 2)).collect();
-        for n in [1, 2, 3, 39] {
-            let keys: Vec<&[u8]> = texts[..n].iter().map(|text| text.as_bytes()).collect();
-            let body = map_body(&keys);
-            let page = Page::parse(Container::Map, &body).expect("parses");
-            for at in 0..2 * n + 1 {
-                let key = format!("common/{at:03}");
-                for value in [Some(&b"a longer value than before"[..]), Some(b""), None] {
-                    let exists = at % 2 == 0 && at / 2 < n;
-                    let mut spliced = Vec::new();
-                    if splice(&page, key.as_bytes(), value, &mut spliced).is_none() {
-                        assert!(n == 1 || value.is_none() && !exists, "{n} {key}");
-                        continue;
-                    };
-                    let spliced = Page::parse(Container::Map, &spliced).expect("parses");
-                    let expected = keys.len() + usize::from(value.is_some()) - usize::from(exists);
-                    assert_eq!(spliced.count(), expected);
-                    let found = spliced.search(key.as_bytes()).expect("reads");
-                    assert_eq!(found.ok().and_then(|index| spliced.value(index)), value);
-                    for other in keys.iter().filter(|other| **other != key.as_bytes()) {
-                        let index = spliced.search(other).expect("reads").expect("is there");
-                        assert_eq!(spliced.value(index), Some(*other));
-                    }
-                }
-            }
         }
     }
 
