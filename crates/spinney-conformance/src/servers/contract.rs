@@ -61,20 +61,31 @@ fn batch(changes: Vec<Change>) -> Batch {
     Batch { commit_id: fastrand::u128(..), changes, ..Batch::default() }
 }
 
+/// The answer to a request, which may be sent again when its connection is lost: a signal is enough for that.
+fn answered<T>(ask: impl Fn() -> Result<T, Failure>) -> T {
+    let mut tries = 0;
+    loop {
+        match ask() {
+            Err(Failure::Lost(_) | Failure::Undone(_)) if tries < 3 => tries += 1,
+            answer => return answer.expect("an answer"),
+        }
+    }
+}
+
 fn newest(server: &dyn Server) -> State {
-    server.newest(0, None, &[]).expect("the newest state").state
+    answered(|| server.newest(0, None, &[])).state
 }
 
 fn commit(server: &dyn Server, changes: Vec<Change>) -> State {
-    let base = newest(server);
-    match server.commit(Some(base), &batch(changes), &[]).expect("a commit") {
+    let (base, batch) = (newest(server), batch(changes));
+    match answered(|| server.commit(Some(base), &batch, &[])) {
         Answer::Committed(state) => state,
         other => panic!("{other:?}"),
     }
 }
 
 fn get(server: &dyn Server, view: View, key: &[u8]) -> Option<Arc<[u8]>> {
-    server.floor(view, key, key).expect("floor").record.map(|(_, value)| value)
+    answered(|| server.floor(view, key, key)).record.map(|(_, value)| value)
 }
 
 fn now(server: &dyn Server) -> View {
@@ -263,7 +274,8 @@ fn random_batches(servers: &[Box<dyn Server>; 2], count: usize) {
         let changes = random_changes(&mut random);
         changes.iter().for_each(|change| apply(&mut model, change));
         let base = (random.u8(..5) > 0).then_some(state);
-        state = match server.commit(base, &batch(changes), &[]).expect("a commit") {
+        let batch = batch(changes);
+        state = match answered(|| server.commit(base, &batch, &[])) {
             Answer::Committed(made) => made,
             other => panic!("seed {seed}, batch {i}: {other:?}"),
         };
