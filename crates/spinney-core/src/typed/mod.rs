@@ -27,7 +27,7 @@ pub fn write<T: ser::Serialize + ?Sized>(value: &T, visitor: &mut dyn Visitor) -
 /// A value of any type as a [`Value`].
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn to_value<T: ser::Serialize + ?Sized>(value: &T) -> Result<Value> {
     let mut builder = ValueBuilder::default();
     write(value, &mut builder)?;

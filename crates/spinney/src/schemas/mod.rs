@@ -197,7 +197,7 @@ impl Store {
 impl Stack {
     /// Attaches a schema to a path of the tree that the layers are read as, in place of one that is there: from
     /// then on a commit to any of the layers, and one that changes which layers there are, must leave it
-    /// valid. The store must know the stack: [`Store::stack`] and [`crate::Datastores::stack`] give such.
+    /// valid. The store must know the stack: [`Store::stack`] and [`crate::datastores::Datastores::stack`] give such.
     ///
     /// State that ends with its owner is not refused, whatever it leaves; further commits are judged by what they
     /// change.
