@@ -149,6 +149,16 @@ fn grow(store: &Store, from: u64, to: u64, len: usize) {
     }
 }
 
+/// Bytes of all files in a folder; those that go meanwhile count nothing.
+fn files_len(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let len = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => files_len(&entry.path()),
+        found => found.map_or(0, |found| found.len()),
+    };
+    entries.map(len).sum()
+}
+
 #[test]
 fn snapshots_stay_while_tables_are_made_and_merged() {
     let folder = folder::temporary();
@@ -167,12 +177,14 @@ fn snapshots_stay_while_tables_are_made_and_merged() {
         assert!(spinney_conformance::subject::text_of(snapshot, "") == *text, "a snapshot changed");
         assert!(snapshot.check().expect("it reads").damaged.is_empty());
     }
+    let (full, before) = (files_len(&dir), text(&store));
     drop(kept);
-    let before = text(&store);
     store.write(|tx| tx.remove("/t/m").map(drop)).expect("removes");
     store.forget_before(u64::MAX).expect("forgets");
-    let given_back = store.compact().expect("merges");
-    assert!(given_back > 100_000, "only {given_back} bytes were given back");
+    store.compact().expect("merges");
+    // The engine may have given some back by itself before.
+    let left = files_len(&dir);
+    assert!(left + 100_000 < full, "{left} bytes are left of {full}");
     assert!(text(&store) != before);
 }
 
