@@ -12,9 +12,6 @@ use super::medium::{Folder, Medium};
 use super::record::CAPACITY_UNIT;
 use crate::os_error::io_error;
 
-/// Syncs of one file that may run at once.
-pub const SYNCS_MAX: usize = 2;
-
 /// Sizes of a segment's file.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
@@ -39,9 +36,7 @@ pub struct Segments {
 
 struct Slot {
     name: String,
-    /// The file, opened once for each sync that may run at once: the system tells who has it open of a write
-    /// that failed, and tells it once. The first is for all else, too.
-    media: Mutex<[Option<Arc<dyn Medium>>; SYNCS_MAX]>,
+    medium: Mutex<Option<Arc<dyn Medium>>>,
     /// Bytes that are known to be allocated and synced.
     capacity: AtomicU64,
 }
@@ -52,7 +47,7 @@ impl Segments {
         assert!(sizes.first.is_multiple_of(CAPACITY_UNIT) && sizes.first > 0);
         let slot = |number: usize| Slot {
             name: format!("{name}.{number}"),
-            media: Mutex::default(),
+            medium: Mutex::default(),
             capacity: AtomicU64::new(0),
         };
         Segments { folder, sizes, slots: [slot(0), slot(1)] }
@@ -110,9 +105,9 @@ impl Segments {
 
     fn grow(&self, generation: u64, end: u64) -> std::io::Result<u64> {
         let slot = self.slot(generation);
-        let [medium, ..] = &mut *slot.media();
+        let mut medium = slot.medium();
         let is_new = medium.is_none();
-        let file = match medium {
+        let file = match &*medium {
             Some(file) => Arc::clone(file),
             None => {
                 let opened = self.folder.open(&slot.name, true)?.map(Arc::from);
@@ -143,9 +138,9 @@ impl Segments {
         medium.write_at(bytes, offset).map_err(|error| self.failed("write", generation, error))
     }
 
-    /// Makes what was written to a generation's file durable. Syncs that run at once are different `lane`s.
-    pub fn sync(&self, generation: u64, lane: usize) -> Result<()> {
-        match self.medium_of(generation, lane)? {
+    /// Makes what was written to a generation's file durable.
+    pub fn sync(&self, generation: u64) -> Result<()> {
+        match self.medium(generation)? {
             None => Ok(()),
             Some(medium) => {
                 medium.sync_data().map_err(|error| self.failed("sync", generation, error))
@@ -166,7 +161,7 @@ impl Segments {
 
     fn remove_one(&self, generation: u64) -> Result<()> {
         let slot = self.slot(generation);
-        *slot.media() = Default::default();
+        *slot.medium() = None;
         slot.capacity.store(0, Ordering::Relaxed);
         self.folder.remove(&slot.name).map_err(|error| self.failed("remove", generation, error))
     }
@@ -175,7 +170,7 @@ impl Segments {
     pub fn set_aside(&self, suffix: &str) -> Result<()> {
         for generation in [0, 1] {
             let slot = self.slot(generation);
-            *slot.media() = Default::default();
+            *slot.medium() = None;
             slot.capacity.store(0, Ordering::Relaxed);
             match self.folder.rename(&slot.name, &format!("{}{suffix}", slot.name)) {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -186,12 +181,8 @@ impl Segments {
     }
 
     fn medium(&self, generation: u64) -> Result<Option<Arc<dyn Medium>>> {
-        self.medium_of(generation, 0)
-    }
-
-    fn medium_of(&self, generation: u64, lane: usize) -> Result<Option<Arc<dyn Medium>>> {
         let slot = self.slot(generation);
-        let medium = &mut slot.media()[lane];
+        let mut medium = slot.medium();
         if medium.is_none() {
             let opened = self.folder.open(&slot.name, false);
             *medium =
@@ -211,7 +202,7 @@ impl Segments {
 }
 
 impl Slot {
-    fn media(&self) -> MutexGuard<'_, [Option<Arc<dyn Medium>>; SYNCS_MAX]> {
-        self.media.lock().unwrap_or_else(PoisonError::into_inner)
+    fn medium(&self) -> MutexGuard<'_, Option<Arc<dyn Medium>>> {
+        self.medium.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fastrand::Rng;
@@ -55,14 +54,6 @@ struct State<M> {
     /// Bytes that still find room.
     room: u64,
     fails_syncs: bool,
-    /// Where the next syncs wait, the last first.
-    held: Vec<Held>,
-}
-
-/// A sync that says when it begins, and ends as it is told.
-struct Held {
-    begins: Sender<()>,
-    succeeds: Receiver<bool>,
 }
 
 impl<M> Clone for Disk<M> {
@@ -79,8 +70,8 @@ impl<M: Clone + Send + 'static> Disk<M> {
     }
 
     fn with(files: Vec<Vec<u8>>, names: Names) -> Disk<M> {
-        let (actions, room, fails_syncs, held) = (Vec::new(), u64::MAX, false, Vec::new());
-        Disk(Arc::new(Mutex::new(State { files, names, actions, room, fails_syncs, held })))
+        let (actions, room, fails_syncs) = (Vec::new(), u64::MAX, false);
+        Disk(Arc::new(Mutex::new(State { files, names, actions, room, fails_syncs })))
     }
 
     /// Remembers something with this moment.
@@ -96,13 +87,6 @@ impl<M: Clone + Send + 'static> Disk<M> {
     /// Whether syncs fail from now on.
     pub fn set_fails_syncs(&self, fails: bool) {
         self.state().fails_syncs = fails;
-    }
-
-    /// The next sync of a file tells that it begins, and ends when it is told whether it succeeds.
-    pub fn hold_next_sync(&self) -> (Receiver<()>, Sender<bool>) {
-        let ((begins, begun), (end, succeeds)) = (mpsc::channel(), mpsc::channel());
-        self.state().held.insert(0, Held { begins, succeeds });
-        (begun, end)
     }
 
     /// The bytes of a file, to look at or damage them.
@@ -353,13 +337,6 @@ impl<M: Clone + Send + 'static> Medium for File<M> {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let held = self.disk.state().held.pop();
-        if let Some(Held { begins, succeeds }) = held {
-            let _ = begins.send(());
-            if succeeds.recv() == Ok(false) {
-                return Err(io::Error::other("a sync fails by plan"));
-            }
-        }
         let mut state = self.disk.state();
         state.refuse_sync()?;
         state.actions.push(Action::Sync(self.inode));

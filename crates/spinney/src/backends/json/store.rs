@@ -87,7 +87,7 @@ impl Store {
             let revision = opened.memory.snapshot()?.revision()?;
             segments.set_aside(&format!(".set-aside-{revision}"))?;
         }
-        [0, 1].into_iter().try_for_each(|generation| segments.sync(generation, 0))?;
+        [0, 1].into_iter().try_for_each(|generation| segments.sync(generation))?;
         files.put_side(&opened.content.side)?;
         Store::new(files, place, opened, stamp, false)
     }
