@@ -79,11 +79,22 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `write` with an empty buffer, for a record that is copied out of it.
-pub fn with_buffer<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    BUFFER.with_borrow_mut(|buffer| {
-        buffer.clear();
-        write(buffer)
+/// Puts the record of a page whose separator is not cut; `copy` appends the body, and nothing is put where it
+/// answers false.
+pub fn put_page(
+    pending: &mut Pending<'_>,
+    key: &[u8],
+    copy: impl FnOnce(&mut Vec<u8>) -> bool,
+) -> bool {
+    BUFFER.with_borrow_mut(|record| {
+        record.clear();
+        write_page_header(None, record);
+        let is_made = copy(record);
+        if is_made {
+            seal(key, record);
+            pending.put(key, record);
+        }
+        is_made
     })
 }
 

@@ -290,29 +290,20 @@ fn main() -> spinney::Result<()> {
             took.sort_unstable();
             println!("remove: median {:?}, least {:?}", took[took.len() / 2], took[0]);
         }
-        "sets" => {
+        "sets" | "typed" => {
             for _ in 0..times {
                 store.write(|tx| tx.set("/running/cont/lst", &Value::map()))?;
                 store.wait_until_reclaimed();
                 measured(|| {
                     store.write(|tx| {
                         for i in 0..ITEMS {
-                            tx.set(&format!("/running/cont/lst/{i},str{i}"), &item(i))?;
-                        }
-                        Ok(())
-                    })
-                })?;
-            }
-        }
-        "typed" => {
-            for _ in 0..times {
-                store.write(|tx| tx.set("/running/cont/lst", &Value::map()))?;
-                store.wait_until_reclaimed();
-                measured(|| {
-                    store.write(|tx| {
-                        for i in 0..ITEMS {
+                            let path = format!("/running/cont/lst/{i},str{i}");
+                            if what == "sets" {
+                                tx.set(&path, &item(i))?;
+                                continue;
+                            }
                             let item = Item { k1: i, k2: format!("str{i}"), l: format!("l{i}") };
-                            tx.set_as(&format!("/running/cont/lst/{i},str{i}"), &item)?;
+                            tx.set_as(&path, &item)?;
                         }
                         Ok(())
                     })

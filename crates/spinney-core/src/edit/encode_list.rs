@@ -9,14 +9,14 @@ use crate::edit::encode_map::member_change;
 use crate::edit::list::{ElementValue, ListWork, Now, OpenPage, damaged, gone_pages, rank_between};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
-use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, with_buffer, write_page_header};
+use crate::fill::{Filler, PAGE_HEADER_LEN, page_record, put_page};
 use crate::layout::{RecordKind, prefix};
 use crate::node;
 use crate::page::{self, Entry, Measure, Page};
 use crate::part::Part;
 use crate::pending::Pending;
 use crate::rank::Rank;
-use crate::record::{ContainerHead, seal};
+use crate::record::ContainerHead;
 use crate::visit::Container;
 
 /// Encodes the edits of an opened list; everything opened below it has been encoded.
@@ -302,14 +302,8 @@ fn extend_record(
     }
     let stored = list.stored_page(page)?;
     let touched: Vec<Entry<'_>> = values.touched(list, page).collect();
-    Ok(with_buffer(|record| {
-        write_page_header(None, record);
-        let is_enough = page::extend(&stored, page.untouched(), &touched, record).is_some();
-        if is_enough {
-            seal(key, record);
-            pending.put(key, record);
-        }
-        is_enough
+    Ok(put_page(pending, key, |record| {
+        page::extend(&stored, page.untouched(), &touched, record).is_some()
     }))
 }
 

@@ -11,7 +11,7 @@ use crate::diff::{MemberChange, MemberDelta, Step};
 use crate::edit::{Base, Body, Edit, Edits, Outcome, Work, outcome};
 use crate::error::{Error, Result};
 use crate::fill::{
-    Filler, PAGE_HEADER_LEN, page_record, shortest_separator, with_buffer, write_page_header,
+    Filler, PAGE_HEADER_LEN, page_record, put_page, shortest_separator, write_page_header,
 };
 use crate::key::EncodedKey;
 use crate::layout::{PREFIX_LEN, RecordKind, prefix};
@@ -396,18 +396,11 @@ fn splice_record(
     value: Option<&[u8]>,
 ) -> bool {
     let len_max = pending.sizes.page_len_max;
-    with_buffer(|record| {
-        write_page_header(None, record);
-        if page::splice(page, key, value, record).is_none() {
-            return false;
-        }
+    put_page(pending, &at.key, |record| {
         // A page that grows too large or small is to be split or joined.
-        let fits = record.len() <= len_max && (value.is_some() || record.len() >= len_max / 4);
-        if fits {
-            seal(&at.key, record);
-            pending.put(&at.key, record);
-        }
-        fits
+        page::splice(page, key, value, record).is_some()
+            && record.len() <= len_max
+            && (value.is_some() || record.len() >= len_max / 4)
     })
 }
 

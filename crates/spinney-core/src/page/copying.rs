@@ -116,20 +116,9 @@ pub fn extend(page: &Page<'_>, kept: usize, others: &[Entry<'_>], out: &mut Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::tests::map_body;
     use crate::page::{Measure, encode};
     use crate::visit::Container;
-
-    fn map_body(keys: &[&[u8]]) -> Vec<u8> {
-        let mut out = Vec::new();
-        encode(
-            Container::Map,
-            keys.len(),
-            |i| Entry { key: keys[i], id: 0, value: keys[i] },
-            None,
-            &mut out,
-        );
-        out
-    }
 
     #[test]
     fn splicing_gives_the_entries_that_encoding_gives() {

@@ -496,7 +496,7 @@ fn width_bits(entries_len: usize) -> u8 {
 mod tests {
     use super::*;
 
-    fn map_body(keys: &[&[u8]]) -> Vec<u8> {
+    pub(super) fn map_body(keys: &[&[u8]]) -> Vec<u8> {
         let mut out = Vec::new();
         encode(
             Container::Map,
