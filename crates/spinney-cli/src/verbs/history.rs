@@ -10,7 +10,7 @@ use spinney::expand::Contained;
 use spinney::feed::{Bookmark, Change, Changes, Event};
 use spinney::history::{Entry, Logged, Note};
 use spinney::value::ValueBuilder;
-use spinney::{Result, Store, Value};
+use spinney::{Committed, Result, Store, Value};
 
 use crate::global::{Global, Write};
 use crate::message::one_line;
@@ -191,11 +191,8 @@ pub struct Revert {
 impl Revert {
     pub fn run(self, global: &Global) -> Result<()> {
         let store = global.open_to_change(&self.write)?;
-        let committed = store
-            .revert(self.revision)
-            .map_err(|error| error.at(format_args!("revert {}", self.revision)))?;
-        global.note(&format!("undone as revision {}", committed.revision));
-        Ok(())
+        let reverted = store.revert(self.revision);
+        tell_undone(global, "revert", self.revision, reverted, "undone")
     }
 }
 
@@ -218,12 +215,21 @@ pub struct Restore {
 impl Restore {
     pub fn run(self, global: &Global) -> Result<()> {
         let store = global.open_to_change(&self.write)?;
-        let committed = store
-            .restore(self.revision)
-            .map_err(|error| error.at(format_args!("restore {}", self.revision)))?;
-        global.note(&format!("restored as revision {}", committed.revision));
-        Ok(())
+        let restored = store.restore(self.revision);
+        tell_undone(global, "restore", self.revision, restored, "restored")
     }
+}
+
+fn tell_undone(
+    global: &Global,
+    verb: &str,
+    revision: u64,
+    made: Result<Committed<()>>,
+    done: &str,
+) -> Result<()> {
+    let made = made.map_err(|error| error.at(format_args!("{verb} {revision}")))?;
+    global.note(&format!("{done} as revision {}", made.revision));
+    Ok(())
 }
 
 /// `spinney forget`.

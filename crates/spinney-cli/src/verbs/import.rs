@@ -61,6 +61,7 @@ impl Import {
         let mut opened = Some(input.open()?);
         let len = opened.as_ref().and_then(|opened| opened.len);
         let store = global.open_or_create(&self.write)?;
+        global.note_new_root(&store, &self.path)?;
         let bar = progress::bytes("importing", len, global.quiet);
         let mut read_bytes = 0;
         let written = store.write(|transaction| {

@@ -96,6 +96,7 @@ impl Merge {
             .map_err(|error| error.at(format_args!("merge {}", Display(&self.path))))?;
         let patch = builder.finish().expect("the reader gives exactly one value");
         let store = global.open_or_create(&self.write)?;
+        global.note_new_root(&store, &self.path)?;
         store.write(|transaction| {
             condition.check(transaction, &self.path)?;
             transaction.merge(&self.path, &patch)

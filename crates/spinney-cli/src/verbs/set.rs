@@ -79,6 +79,7 @@ impl Set {
             condition.refuse()?;
             return self.set_in_layer(&store, &input, opened.take());
         }
+        global.note_new_root(&store, &self.path)?;
         store.write(|transaction| {
             condition.check(transaction, &self.path)?;
             transaction.set_with(&self.path, self.existing(), |visitor| {
