@@ -9,7 +9,8 @@
 //!   that one is beyond the tail, it reads on again;
 //! - while anything is buffered this process holds the writer's lock, so nobody else appends.
 //!
-//! Locks are taken in this order: writer's lock, `committing`, `folding`, `tail`.
+//! Locks are taken in this order: writer's lock, `committing`, `folding`, `tail`. While the journal is
+//! written past the cache the tail is not locked; who would write it too waits for the landing.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +28,9 @@ use super::shared::{Joined, Shared};
 use super::tail::Tail;
 use super::turnstile::{Hold, Turnstile};
 use crate::backends::staged::{Flusher, JOURNALED_BATCH_RECORDS_MAX, Keep, UNWRITTEN_LEN_MAX};
-use crate::journal::{self, Checkpointed, Failure, Followed, Group, Journal, Segments};
+use crate::journal::{
+    Checkpointed, Failure, Followed, Group, Journal, Landing, Position, Segments,
+};
 use crate::store_limits::Limits;
 
 /// One open store, shared by its handles and snapshots.
@@ -44,6 +47,7 @@ pub struct Store {
     folding: Mutex<()>,
     tail: Mutex<Tail>,
     group: Group,
+    landing: Landing,
     segments: Arc<Segments>,
     /// Why the store refuses writes.
     failure: Mutex<Failure>,
@@ -118,6 +122,7 @@ impl Store {
             segments: Arc::clone(tail.journal.segments()),
             tail: Mutex::new(tail),
             group: Group::default(),
+            landing: Landing::default(),
             failure: Mutex::default(),
             flusher: Flusher::new(limits),
             counts: Counts {
@@ -243,15 +248,16 @@ impl Store {
     /// Begins the next generation when the present one is full; folds the one before it first, if
     /// nobody has.
     fn make_room(self: &Arc<Self>) -> Result<MutexGuard<'_, Tail>> {
-        let mut tail = self.tail();
+        let tail = self.tail();
         if tail.journal.end().offset < self.limits.generation_len_bytes {
             return Ok(tail);
         }
-        if tail.frozen().is_some() {
-            drop(tail);
+        let is_folding_due = tail.frozen().is_some();
+        drop(tail);
+        if is_folding_due {
             self.fold_frozen()?;
-            tail = self.tail();
         }
+        let mut tail = self.landed_tail();
         if let Err(error) = tail.write(&self.shared, self.group.synced()) {
             return Err(self.fail(&mut tail, error));
         }
@@ -288,7 +294,7 @@ impl Store {
     }
 
     fn note_checkpoint(&self, upto: Checkpointed) {
-        let beyond = journal::Position { generation: upto.generation + 1, offset: 0 };
+        let beyond = Position { generation: upto.generation + 1, offset: 0 };
         self.group.advance(beyond);
         *lock(&self.counts.checkpointed) = Instant::now();
         self.shared.note_fold(self.engine.transactions());
@@ -357,7 +363,7 @@ impl Store {
                 false => failed.error,
             });
         }
-        let mut tail = self.tail();
+        let mut tail = self.landed_tail();
         tail.restart(upto);
         self.shared.publish(tail.journal.end());
         self.shared.advance_durable(tail.revision);
@@ -370,19 +376,12 @@ impl Store {
 
     /// Returns when everything that is staged now would survive the end of this process.
     pub fn write(&self) -> Result<()> {
-        let mut tail = self.tail();
-        let hold = self.write_tail(&mut tail)?;
-        drop(tail);
-        drop(hold);
-        Ok(())
-    }
-
-    /// The caller drops the lock that it gets outside of the tail's.
-    fn write_tail(&self, tail: &mut Tail) -> Result<Option<Hold>> {
-        match tail.write(&self.shared, self.group.synced()) {
-            Ok(()) => Ok(tail.hold.take()),
-            Err(error) => Err(self.fail(tail, error)),
+        let mut tail = self.landed_tail();
+        if let Err(error) = tail.write(&self.shared, self.group.synced()) {
+            return Err(self.fail(&mut tail, error));
         }
+        release(tail);
+        Ok(())
     }
 
     /// Returns when everything up to `revision` is written.
@@ -394,22 +393,26 @@ impl Store {
     /// Returns when everything up to `revision` is durable.
     pub fn sync(&self, revision: Revision) -> Result<()> {
         self.refuse_lost(revision)?;
-        let mut tail = self.tail();
-        let hold = if tail.lacks(revision) { self.write_tail(&mut tail)? } else { None };
+        let synced = self.group.synced();
+        // Who shares the store is not to wait for the writer's lock as long as for the disk.
+        let is_sole = self.shared.is_sole();
+        let mut tail = if is_sole { self.tail() } else { self.landed_tail() };
+        if tail.lacks(revision) {
+            let added = match is_sole {
+                true => tail.append(synced),
+                false => tail.write(&self.shared, synced),
+            };
+            added.map_err(|error| self.fail(&mut tail, error))?;
+        }
         let end = tail.end_of(revision);
         let covered = revision.min(tail.revision);
-        drop(tail);
-        drop(hold);
+        release(tail);
         let Some(end) = end else {
             self.shared.advance_durable(covered);
             return Ok(());
         };
         self.group.advance(self.shared.synced());
-        let published = || {
-            self.shared.count_sync();
-            self.shared.published()
-        };
-        match self.group.sync(&self.segments, end, published) {
+        match self.group.sync(end, |synced| self.sync_behind(synced)) {
             Ok(()) => {
                 self.shared.advance_synced(self.group.synced());
                 self.shared.advance_durable(covered);
@@ -417,6 +420,30 @@ impl Store {
             }
             Err(error) => Err(self.fail(&mut self.tail(), error)),
         }
+    }
+
+    /// Makes durable what is behind a position before which everything is, and what others have staged
+    /// meanwhile; returns up to where.
+    fn sync_behind(&self, synced: Position) -> Result<Position> {
+        self.shared.count_sync();
+        let mut tail = self.tail();
+        tail.append(synced)?;
+        // What is written past the cache is read from the disk by the other processes.
+        if tail.journal.written() <= synced && self.shared.is_sole() {
+            let (tail, is_written) =
+                self.landing.write_through(&self.segments, &self.tail, tail)?;
+            if is_written {
+                self.shared.publish(tail.journal.written());
+            }
+            let written = tail.journal.written();
+            release(tail);
+            return Ok(written);
+        }
+        tail.write(&self.shared, synced)?;
+        release(tail);
+        let published = self.shared.published();
+        self.segments.sync_between(synced, published)?;
+        Ok(published)
     }
 
     /// Makes everything that is staged now durable.
@@ -505,6 +532,11 @@ impl Store {
         lock(&self.tail)
     }
 
+    /// The tail, with a journal that may be written.
+    fn landed_tail(&self) -> MutexGuard<'_, Tail> {
+        self.landing.lock(&self.tail)
+    }
+
     /// The last process folds the journal and takes its files away.
     fn close(&mut self) -> Result<()> {
         if self.turnstile.is_none() || lock(&self.failure).is_some() {
@@ -577,6 +609,13 @@ pub struct StoreGuard<'s> {
 }
 
 impl WriteGuard for StoreGuard<'_> {}
+
+/// Unlocks the tail, then the writer's lock if nothing needs it any more.
+fn release(mut tail: MutexGuard<'_, Tail>) {
+    let hold = tail.release();
+    drop(tail);
+    drop(hold);
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
