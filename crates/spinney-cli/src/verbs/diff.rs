@@ -37,17 +37,17 @@ type Changes<'c> = dyn FnMut(&mut Found<'_>) -> Result<()> + 'c;
 /// `spinney diff`.
 #[derive(Args)]
 #[command(after_help = "\
-An operand that starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is
-stdin, all else a file (`@/tmp/x.json` is one with an absolute path). A revision alone is compared with the
-newest state; two cost what was committed between them, however large the store is. Two datastores are
+An operand that starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is \
+stdin, all else a file (`@/tmp/x.json` is one with an absolute path). A revision alone is compared with the \
+newest state; two cost what was committed between them, however large the store is. Two datastores are \
 compared as they are read, at a path that one of them has. Numbers are compared by their text: 1 is not 1.0.
 
-A line says what becomes of a path below the operands: `+` added, `-` removed, `~` changed. Positions
+A line says what becomes of a path below the operands: `+` added, `-` removed, `~` changed. Positions \
 in lists are those at the time when the lines above it are done.
 
-Of three operands, the second and the third have both come from the first: what the third has changed since
-is told as changes of the second, so that `patch` makes a merge of it. A place that both have changed, to
-different ends, is told with `!`, and fails (exit code 5), unless one side is preferred. Lists count as
+Of three operands, the second and the third have both come from the first: what the third has changed since \
+is told as changes of the second, so that `patch` makes a merge of it. A place that both have changed, to \
+different ends, is told with `!`, and fails (exit code 5), unless one side is preferred. Lists count as \
 one value.
 
 The exit code is 0 when there is no difference and 1 when there is one.
@@ -174,8 +174,8 @@ impl Diff {
 
     /// What the third tree has changed since the first, as changes of the second.
     fn print_merge(&self, trees: &[Loaded; 3]) -> Result<ExitCode> {
-        let found = |tree: &Loaded| tree.find()?.ok_or_else(|| no_node("diff", &tree.path));
-        let [old, new, other] = [found(&trees[0])?, found(&trees[1])?, found(&trees[2])?];
+        let [old, new, other] = trees;
+        let (old, new, other) = (old.require()?, new.require()?, other.require()?);
         let mut conflicts = Vec::new();
         let mut note = |path: &Path, place: &Conflict<'_>| {
             if self.prefer.is_none() {
@@ -394,6 +394,10 @@ fn load_input(input: &Input, tagged: bool) -> Result<Loaded> {
 }
 
 impl Loaded {
+    fn require(&self) -> Result<Reached<'_>> {
+        self.find()?.ok_or_else(|| no_node("diff", &self.path))
+    }
+
     fn find(&self) -> Result<Option<Reached<'_>>> {
         self.snapshot.node(&self.path).map_err(|error| at("diff", &self.path, error))
     }

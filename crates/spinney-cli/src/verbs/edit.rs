@@ -100,7 +100,7 @@ impl Insert {
 /// `spinney move`.
 #[derive(Args)]
 #[command(after_help = "\
-However much is below the node, it is not copied. At the target a map's member is replaced; a list
+However much is below the node, it is not copied. At the target a map's member is replaced; a list \
 gets one more element, and its positions are those without the element that moves.
 
 Examples:

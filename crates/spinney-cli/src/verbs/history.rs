@@ -23,7 +23,7 @@ const SHOWN_PATHS_MAX: usize = 3;
 /// `spinney log`.
 #[derive(Args)]
 #[command(after_help = "\
-The newest commit comes first: its revision, when and by whom it was made, what it changed (`+` added,
+The newest commit comes first: its revision, when and by whom it was made, what it changed (`+` added, \
 `-` removed, `~` changed) and why. How far back the log goes is bounded; `spinney forget` makes it shorter.
 
 Examples:
@@ -86,9 +86,9 @@ impl Log {
 /// `spinney watch`.
 #[derive(Args)]
 #[command(after_help = "\
-A line for each commit, once it is durable, in order, until the command is stopped. With `--json` small new
-values stand in it; `spinney get PATH --at REVISION` reads large ones. Who was away goes on
-from a revision, or from the `bookmark` of the last line of `--json`. Where commits are missing because
+A line for each commit, once it is durable, in order, until the command is stopped. With `--json` small new \
+values stand in it; `spinney get PATH --at REVISION` reads large ones. Who was away goes on \
+from a revision, or from the `bookmark` of the last line of `--json`. Where commits are missing because \
 the log does not have them any more, a line says from which revision to start anew.
 
 Examples:
@@ -174,7 +174,7 @@ enum Since {
 /// `spinney revert`.
 #[derive(Args)]
 #[command(after_help = "\
-What came after the commit stays. Where that has changed the same paths again, nothing is undone and the
+What came after the commit stays. Where that has changed the same paths again, nothing is undone and the \
 first of them is named. The undoing is a commit of its own, and can be undone.
 
 Examples:
@@ -235,7 +235,7 @@ fn tell_undone(
 /// `spinney forget`.
 #[derive(Args)]
 #[command(after_help = "\
-States before the revision cannot be read any more, and the space of what they alone held is used again.
+States before the revision cannot be read any more, and the space of what they alone held is used again. \
 Feeds that have not come so far are told of a gap.
 
 Examples:

@@ -15,8 +15,8 @@ use crate::progress;
 /// `spinney import`.
 #[derive(Args)]
 #[command(after_help = "\
-The file is read as a stream, so it may be larger than memory. It replaces what stands at the path,
-all at once: until it is complete, and if anything in it is wrong, others see the old content.
+The file is read as a stream, so it may be larger than memory. It replaces what stands at the path, \
+all at once: until it is complete, and if anything in it is wrong, others see the old content. \
 Without a path it replaces the whole store, and must be an object: its members are the trees.
 
 Examples:

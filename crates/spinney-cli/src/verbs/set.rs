@@ -14,7 +14,7 @@ use crate::place::Place;
 /// `spinney set`.
 #[derive(Args)]
 #[command(after_help = "\
-Maps that are missing on the way are made. In a list the last segment is a position that exists,
+Maps that are missing on the way are made. In a list the last segment is a position that exists, \
 or `-` to append.
 
 Examples:
