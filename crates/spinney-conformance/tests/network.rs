@@ -300,7 +300,10 @@ fn who_forgets_reclaims_or_looks_amid_commits_of_others_is_not_told_of_them() {
         println!("{forgotten} commits were forgotten amid others");
         assert!(forgotten > 0);
     });
+    // What is tidied up in the background is over.
+    theirs.wait_until_reclaimed();
     ours.forget_before(u64::MAX).expect("forgets");
+    ours.wait_until_reclaimed();
     ours.reclaim().expect("reclaims");
     let report = ours.read().and_then(|snapshot| snapshot.check()).expect("checks");
     assert!(report.is_sound() && report.queued == 0, "{report:?}");

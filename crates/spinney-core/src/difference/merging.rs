@@ -183,10 +183,11 @@ impl<'a> Members<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Value;
     use crate::difference::{Metadata, PatchWriter};
     use crate::patch::{Patch, PatchReader};
+    use crate::transaction::Transaction;
     use crate::value::Map;
+    use crate::{Memory, Value};
 
     /// What ours becomes, and where both have changed something.
     fn merged(base: &Value, ours: &Value, theirs: &Value, prefers: bool) -> (Value, Vec<String>) {
@@ -208,9 +209,11 @@ mod tests {
         )
         .unwrap();
         writer.finish().unwrap();
-        let mut result = ours.clone();
-        Patch { operations }.apply(&mut result).unwrap();
-        (result, conflicts)
+        let backend = Memory::new();
+        let mut transaction = Transaction::begin(&backend).unwrap();
+        transaction.set("/t", ours).unwrap();
+        transaction.patch("/t", &Patch { operations }).unwrap();
+        (transaction.get("/t").unwrap().expect("it is there"), conflicts)
     }
 
     fn random(rng: &mut fastrand::Rng, depth: u32) -> Value {
@@ -230,7 +233,7 @@ mod tests {
     fn it_keeps_the_laws_of_a_merge() {
         let mut rng = fastrand::Rng::with_seed(8);
         let mut clean = 0;
-        for _ in 0..20_000 {
+        for _ in 0..5_000 {
             let [base, ours, theirs] = [0; 3].map(|_| random(&mut rng, 3));
             assert_eq!(merged(&base, &base, &theirs, false), (theirs.clone(), Vec::new()));
             assert_eq!(merged(&base, &ours, &base, false), (ours.clone(), Vec::new()));
@@ -241,6 +244,6 @@ mod tests {
             assert_eq!(mine, yours, "what one keeps, the other takes");
             clean += u32::from(conflicts.is_empty());
         }
-        assert!(clean > 1_000, "{clean} without a conflict");
+        assert!(clean > 500, "{clean} without a conflict");
     }
 }
