@@ -370,14 +370,59 @@ const COUNT: u64 = 400;
 
 fn count(store: &Store, durability: Durability) {
     for _ in 0..COUNT {
-        let one_more = |tx: &mut Transaction<'_>| {
-            let n = number(tx.get("/n")?);
-            tx.set("/n", &(n + 1).into())?;
-            tx.insert("/list/0", &n.into())
-        };
-        store.write_with(durability, one_more).expect("commits");
+        count_one(store, durability);
     }
     store.sync().expect("syncs");
+}
+
+fn count_one(store: &Store, durability: Durability) {
+    let one_more = |tx: &mut Transaction<'_>| {
+        let n = number(tx.get("/n")?);
+        tx.set("/n", &(n + 1).into())?;
+        tx.insert("/list/0", &n.into())
+    };
+    store.write_with(durability, one_more).expect("commits");
+}
+
+/// Who has counted to `n` in turns with others has lost nothing.
+fn assert_counted(store: &Store, n: u64) {
+    assert_eq!(number_at(store, "/n"), n);
+    let list: Vec<Value> = (0..n).rev().map(Value::from).collect();
+    assert_eq!(
+        store.read().and_then(|snapshot| snapshot.get("/list")).expect("reads"),
+        Some(list.into())
+    );
+    assert!(store.read().and_then(|snapshot| snapshot.check()).expect("checks").is_sound());
+}
+
+/// While it is alone a process keeps the writer's lock for a moment, and writes past the cache.
+#[test]
+fn processes_that_come_and_go_beside_an_idle_one_lose_nothing() {
+    const LEVELS: [Durability; 5] = [
+        Durability::Process,
+        Durability::Durable,
+        Durability::Durable,
+        Durability::None,
+        Durability::Durable,
+    ];
+    let folder = folder::temporary();
+    let dir = folder.path().join("store");
+    let store = open(&dir);
+    store.write(|tx| tx.set("/list", &Value::list())).expect("sets");
+    let mut counted = 0;
+    timed("come and go", || {
+        for role in ["count durable", "count none", "count durable", "count none"] {
+            for level in LEVELS {
+                count_one(&store, level);
+            }
+            assert!(start(role, &dir).wait().expect("wait").success());
+            counted += LEVELS.len() as u64 + COUNT;
+            assert_eq!(number_at(&store, "/n"), counted);
+        }
+        count_one(&store, Durability::Durable);
+    });
+    drop(store);
+    assert_counted(&open(&dir), counted + 1);
 }
 
 #[test]
@@ -392,14 +437,7 @@ fn a_durable_writer_beside_one_that_is_not() {
             assert!(child.wait().expect("wait").success());
         }
     });
-    let store = open(&dir);
-    assert_eq!(number_at(&store, "/n"), 4 * COUNT);
-    let list: Vec<Value> = (0..4 * COUNT).rev().map(Value::from).collect();
-    assert_eq!(
-        store.read().and_then(|snapshot| snapshot.get("/list")).expect("reads"),
-        Some(list.into())
-    );
-    assert!(store.read().and_then(|snapshot| snapshot.check()).expect("checks").is_sound());
+    assert_counted(&open(&dir), 4 * COUNT);
 }
 
 fn seconds() -> Duration {

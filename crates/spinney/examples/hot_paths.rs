@@ -1,5 +1,5 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
-//! process|durable|pushes|asked|remove|sets|typed|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! process|durable|pushes|long-pushes|asked|remove|sets|typed|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 //!
 //! `judged|unjudged|locked` change a leaf under a schema, without one and with a lock elsewhere, `references|values` add 40 000 members under a
 //! schema that has them refer to others and under one that does not; collect them with callgrind's
@@ -242,9 +242,10 @@ fn main() -> spinney::Result<()> {
                 measured(|| store.write_with(level, |tx| tx.set(path, &value)))?;
             }
         }
-        "pushes" => {
+        "pushes" | "long-pushes" => {
             store.write(|tx| tx.set("/array", &Value::list()))?;
-            let item = formats::parse(r#"["string"]"#)?;
+            let count = if what == "pushes" { 1 } else { 100 };
+            let item: Value = vec![Value::from("string"); count].into();
             for _ in 0..times * 1_000 {
                 measured(|| store.write(|tx| tx.set("/array/-", &item)))?;
             }

@@ -5,7 +5,7 @@ use std::thread::{self, Thread};
 
 use spinney_core::{Error, Result};
 
-use super::{Position, Segments};
+use super::Position;
 
 /// Shares the syncs of a journal's files among the threads of a process.
 #[derive(Default)]
@@ -49,17 +49,16 @@ impl Group {
         self.state().failure.clone()
     }
 
-    /// Returns when everything before `position` is durable. Who finds no sync running syncs all
-    /// that is `written` by then, for all who wait.
+    /// Returns when everything before `position` is durable. Who finds no sync running runs `sync`, for
+    /// all who wait: given up to where everything is durable, it makes more so and returns up to where.
     ///
     /// # Errors
     /// That of the failed sync, from then on for ever: the system may have dropped what it could not
     /// write.
     pub fn sync(
         &self,
-        segments: &Segments,
         position: Position,
-        written: impl Fn() -> Position,
+        sync: impl Fn(Position) -> Result<Position>,
     ) -> Result<()> {
         let mut state = self.state();
         loop {
@@ -83,13 +82,12 @@ impl Group {
             state.is_syncing = true;
             let before = state.synced;
             drop(state);
-            let written = written();
-            let synced = sync_between(segments, before, written);
+            let synced = sync(before);
             state = self.state();
             state.is_syncing = false;
             state.syncs += 1;
             match synced {
-                Ok(()) => state.synced = state.synced.max(written),
+                Ok(synced) => state.synced = state.synced.max(synced),
                 Err(error) => state.failure = Some(error),
             }
             state.wake();
@@ -116,13 +114,4 @@ impl State {
             !wakes
         });
     }
-}
-
-/// The older generation first: a record that knows something of its own generation to be synced
-/// says the same of all before it.
-fn sync_between(segments: &Segments, before: Position, written: Position) -> Result<()> {
-    if before.generation < written.generation {
-        segments.sync(written.generation - 1)?;
-    }
-    segments.sync(written.generation)
 }

@@ -3,10 +3,16 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, fchown};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use crate::file_system::{if_present, remove_if_present, sync_dir};
+
+/// Bytes of a block; what is written past the cache, and the memory that it is in, begins at multiples of it.
+/// No disk in use has longer ones.
+pub const BLOCK_LEN: usize = 4_096;
 
 /// Where the files lie.
 pub trait Folder: Send + Sync {
@@ -58,6 +64,10 @@ pub trait Medium: Send + Sync {
     /// Writes all of `bytes`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
+    /// Writes whole blocks, past the system's cache where it can be, and makes them durable. Of what was
+    /// written before nothing becomes durable by that.
+    fn write_through(&self, blocks: &[u8], offset: u64) -> io::Result<()>;
+
     /// Makes what was written durable, and as much of the metadata as it takes to read it.
     fn sync_data(&self) -> io::Result<()>;
 
@@ -89,11 +99,16 @@ impl Directory {
 
 impl Folder for Directory {
     fn open(&self, name: &str, create: bool) -> io::Result<Option<Box<dyn Medium>>> {
-        let writes = !self.read_only;
+        let (path, writes) = (self.path.join(name), !self.read_only);
         let mut options = OpenOptions::new();
         options.read(true).write(writes).create(create && writes);
-        let file = if_present(options.open(self.path.join(name)))?;
-        Ok(file.map(|file| Box::new(file) as Box<dyn Medium>))
+        let Some(file) = if_present(options.open(&path))? else { return Ok(None) };
+        // Some file systems cannot write past the cache.
+        let through = match writes {
+            true => OpenOptions::new().write(true).custom_flags(WRITE_THROUGH).open(&path).ok(),
+            false => None,
+        };
+        Ok(Some(Box::new(OpenFile { file, through })))
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -141,11 +156,21 @@ impl Folder for Directory {
 /// Bytes of zeros that are written at once.
 const ZEROS_LEN: u64 = 64 << 10;
 
-impl Medium for File {
+/// A write does not go through the cache, and returns when it is durable.
+const WRITE_THROUGH: i32 = OFlags::DIRECT.union(OFlags::DSYNC).bits() as i32;
+
+/// A file of the file system.
+struct OpenFile {
+    file: File,
+    /// The same one, to write past the cache.
+    through: Option<File>,
+}
+
+impl Medium for OpenFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut len = 0;
         while len < bytes.len() {
-            match FileExt::read_at(self, &mut bytes[len..], offset + len as u64) {
+            match self.file.read_at(&mut bytes[len..], offset + len as u64) {
                 Ok(0) => break,
                 Ok(read) => len += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -156,25 +181,37 @@ impl Medium for File {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn write_through(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        if let Some(through) = &self.through {
+            match through.write_all_at(blocks, offset) {
+                // Blocks of another length than this disk's, or none of its own.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                written => return written,
+            }
+        }
+        self.write_at(blocks, offset)?;
+        self.sync_data()
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        File::sync_data(self)
+        self.file.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
         let zeros = [0; ZEROS_LEN as usize];
-        let mut at = Medium::len(self)?;
+        let mut at = self.len()?;
         while at < len {
             let step = (len - at).min(ZEROS_LEN);
-            self.write_all_at(&zeros[..step as usize], at)?;
+            self.file.write_all_at(&zeros[..step as usize], at)?;
             at += step;
         }
-        self.sync_all()
+        self.file.sync_all()
     }
 }

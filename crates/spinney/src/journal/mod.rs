@@ -11,6 +11,7 @@
 //!
 //! - [`Journal::append`] adds a record to a buffer, [`Journal::write`] hands it to the system: then
 //!   it survives the end of the process. [`Group::sync`] makes it durable, for all who wait at once.
+//!   [`Landing::write_through`] does both in one step.
 //! - [`Journal::start`] begins the next generation; the owner checkpoints the one before.
 //! - [`Journal::follow`] reads what another process has written, up to a position that it has
 //!   published.
@@ -27,6 +28,7 @@ pub mod segments;
 pub mod simulated;
 #[cfg(test)]
 mod tests;
+mod through;
 
 use std::sync::Arc;
 
@@ -40,6 +42,8 @@ pub use record::Entry;
 use record::{Place, START, encode, record_len};
 pub use recover::{Found, Recovered};
 pub use segments::{Segments, Sizes};
+use through::Blocks;
+pub use through::{Holder, Landing};
 
 /// A place between two records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +121,10 @@ pub struct Journal {
     checksum: u64,
     /// The records before `end` that are not written.
     buffer: Vec<u8>,
+    /// How many bytes of them are being written past the cache.
+    lent_len: usize,
+    /// What was last written so.
+    landed: Blocks,
 }
 
 impl Journal {
@@ -127,6 +135,8 @@ impl Journal {
             end: Position::default(),
             checksum: 0,
             buffer: Vec::new(),
+            lent_len: 0,
+            landed: Blocks::default(),
         }
     }
 
@@ -158,6 +168,7 @@ impl Journal {
     /// Goes to the beginning of the generation behind a checkpoint, and forgets what is buffered.
     pub fn restart(&mut self, checkpointed: Checkpointed) {
         self.buffer.clear();
+        self.lent_len = 0;
         self.end = Position { generation: checkpointed.generation + 1, offset: 0 };
         self.checksum = checkpointed.checksum;
     }
@@ -223,6 +234,7 @@ impl Journal {
     /// # Errors
     /// `Io`. What is buffered may then be written in part; [`Journal::restart`] and read again.
     pub fn write(&mut self) -> Result<()> {
+        assert!(!self.is_lent(), "a write past the cache is under way");
         if !self.buffer.is_empty() {
             let Position { generation, offset } = self.written();
             self.segments.write(generation, &self.buffer, offset)?;

@@ -8,8 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spinney_core::{Error, Result};
 
-use super::medium::{Folder, Medium};
+use super::Position;
+use super::medium::{BLOCK_LEN, Folder, Medium};
 use super::record::CAPACITY_UNIT;
+
+/// Blocks fill a file.
+const _: () = assert!(CAPACITY_UNIT.is_multiple_of(BLOCK_LEN as u64));
+
 use crate::os_error::io_error;
 
 /// Sizes of a segment's file.
@@ -129,13 +134,33 @@ impl Segments {
 
     /// Writes below what has been reserved.
     pub fn write(&self, generation: u64, bytes: &[u8], offset: u64) -> Result<()> {
-        debug_assert!(
-            offset + bytes.len() as u64 <= self.slot(generation).capacity.load(Ordering::Relaxed)
-        );
-        let Some(medium) = self.medium(generation)? else {
-            return Err(Error::corrupted(format!("`{}` is gone", self.path(generation).display())));
-        };
+        let medium = self.writable(generation, bytes.len(), offset)?;
         medium.write_at(bytes, offset).map_err(|error| self.failed("write", generation, error))
+    }
+
+    fn writable(&self, generation: u64, len: usize, offset: u64) -> Result<Arc<dyn Medium>> {
+        let capacity = self.slot(generation).capacity.load(Ordering::Relaxed);
+        debug_assert!(offset + len as u64 <= capacity);
+        self.medium(generation)?.ok_or_else(|| {
+            Error::corrupted(format!("`{}` is gone", self.path(generation).display()))
+        })
+    }
+
+    /// Writes whole blocks below what has been reserved, and makes them durable.
+    pub fn write_through(&self, generation: u64, blocks: &[u8], offset: u64) -> Result<()> {
+        let medium = self.writable(generation, blocks.len(), offset)?;
+        medium
+            .write_through(blocks, offset)
+            .map_err(|error| self.failed("write through", generation, error))
+    }
+
+    /// Makes durable what was written between two positions: the older generation first, because a record
+    /// that knows something of its own generation to be synced says the same of all before it.
+    pub fn sync_between(&self, before: Position, written: Position) -> Result<()> {
+        if before.generation < written.generation {
+            self.sync(written.generation - 1)?;
+        }
+        self.sync(written.generation)
     }
 
     /// Makes what was written to a generation's file durable.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fastrand::Rng;
 use twox_hash::XxHash3_64;
 
-use super::medium::{Folder, Medium, Stamp};
+use super::medium::{BLOCK_LEN, Folder, Medium, Stamp};
 
 type Inode = usize;
 type Names = BTreeMap<String, Inode>;
@@ -28,6 +28,8 @@ pub enum Action<M> {
     Write(Write),
     /// A file was synced.
     Sync(Inode),
+    /// The last write became durable, and nothing else.
+    Through,
     /// Names of the folder changed at once.
     Names(Renamed),
     /// The folder was synced.
@@ -42,6 +44,27 @@ pub struct Write {
     inode: Inode,
     offset: u64,
     bytes: Vec<u8>,
+}
+
+impl Write {
+    /// The parts before and behind another write.
+    fn outside(self, other: &Write) -> Vec<Write> {
+        if self.inode != other.inode {
+            return vec![self];
+        }
+        let part = |from: usize, to: usize| Write {
+            inode: self.inode,
+            offset: self.offset + from as u64,
+            bytes: self.bytes[from..to.max(from)].to_vec(),
+        };
+        let place =
+            |offset: u64| (offset.saturating_sub(self.offset) as usize).min(self.bytes.len());
+        let (from, to) = (place(other.offset), place(other.offset + other.bytes.len() as u64));
+        [part(0, from), part(to, self.bytes.len())]
+            .into_iter()
+            .filter(|part| !part.bytes.is_empty())
+            .collect()
+    }
 }
 
 /// A folder on a disk of its own. Clones are the same disk.
@@ -157,6 +180,13 @@ impl<M: Clone + Send + 'static> Replay<M> {
                 for Write { inode, offset, bytes } in durable {
                     put(&mut self.files, inode, offset, &bytes);
                 }
+            }
+            Action::Through => {
+                let through = self.writes.pop().expect("a write");
+                // What the cache had of these blocks is written before them.
+                self.writes =
+                    self.writes.drain(..).flat_map(|write| write.outside(&through)).collect();
+                put(&mut self.files, through.inode, through.offset, &through.bytes);
             }
             Action::Names(names) => self.renames.push(names),
             Action::SyncNames => {
@@ -295,6 +325,18 @@ impl<M: Clone + Send + 'static> Folder for Disk<M> {
 }
 
 impl<M> State<M> {
+    fn write(&mut self, inode: Inode, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let len = self.files[inode].len() as u64;
+        let more = (offset + bytes.len() as u64).saturating_sub(len);
+        if more > self.room {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.room -= more;
+        put(&mut self.files, inode, offset, bytes);
+        self.actions.push(Action::Write(Write { inode, offset, bytes: bytes.to_vec() }));
+        Ok(())
+    }
+
     fn rename(&mut self, renamed: Renamed) {
         rename(&mut self.names, &renamed);
         self.actions.push(Action::Names(renamed));
@@ -323,16 +365,18 @@ impl<M: Clone + Send + 'static> Medium for File<M> {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.disk.state().write(self.inode, bytes, offset)
+    }
+
+    fn write_through(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        let is_aligned = |number: usize| number.is_multiple_of(BLOCK_LEN);
+        assert!(
+            [blocks.as_ptr() as usize, blocks.len(), offset as usize].into_iter().all(is_aligned)
+        );
         let mut state = self.disk.state();
-        let len = state.files[self.inode].len() as u64;
-        let more = (offset + bytes.len() as u64).saturating_sub(len);
-        if more > state.room {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        state.room -= more;
-        put(&mut state.files, self.inode, offset, bytes);
-        let (inode, bytes) = (self.inode, bytes.to_vec());
-        state.actions.push(Action::Write(Write { inode, offset, bytes }));
+        state.write(self.inode, blocks, offset)?;
+        state.refuse_sync()?;
+        state.actions.push(Action::Through);
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use super::engine::{Engine, EngineSnapshot, FOLDER, WriteError};
 use crate::backends::staged::{
     Flusher, JOURNALED_BATCH_RECORDS_MAX, Keep, Tail, UNWRITTEN_LEN_MAX,
 };
-use crate::journal::{Checkpointed, Failure, Group, Journal, Position, Segments};
+use crate::journal::{Checkpointed, Failure, Group, Journal, Landing, Position, Segments};
 use crate::store_limits::Limits;
 
 /// One open store, shared by its handles.
@@ -39,6 +39,7 @@ pub struct Store {
     durable: Mutex<Revision>,
     durably: Condvar,
     group: Group,
+    landing: Landing,
     segments: Arc<Segments>,
     /// Why the store refuses writes.
     failure: Mutex<Failure>,
@@ -74,6 +75,7 @@ impl Store {
             durable: Mutex::new(0),
             durably: Condvar::new(),
             group: Group::default(),
+            landing: Landing::default(),
             failure: Mutex::default(),
             flusher: Flusher::new(limits),
             limits,
@@ -140,15 +142,16 @@ impl Store {
     /// Begins the next generation when the present one is full; folds the one before it first, if
     /// nobody has.
     fn make_room(self: &Arc<Self>) -> Result<MutexGuard<'_, Tail>> {
-        let mut tail = self.tail();
+        let tail = self.tail();
         if tail.journal.end().offset < self.limits.generation_len_bytes {
             return Ok(tail);
         }
-        if tail.frozen().is_some() {
-            drop(tail);
+        let is_folding_due = tail.frozen().is_some();
+        drop(tail);
+        if is_folding_due {
             self.fold_full()?;
-            tail = self.tail();
         }
+        let mut tail = self.landed_tail();
         self.write_tail(&mut tail)?;
         tail.start()?;
         self.flusher.wake_full(self);
@@ -171,7 +174,7 @@ impl Store {
         let _folding = lock(&self.folding);
         let upto = Checkpointed::beyond(self.tail().journal.end().generation);
         // What is staged may be older than what the engine has from here on, so nobody sees both.
-        let mut tail = self.fold(&overlay, upto, || self.tail())?;
+        let mut tail = self.fold(&overlay, upto, || self.landed_tail())?;
         tail.restart(upto);
         tail.revision = revision;
         drop(tail);
@@ -201,13 +204,13 @@ impl Store {
     }
 
     fn write_tail(&self, tail: &mut Tail) -> Result<()> {
-        tail.write(self.group.synced()).map(drop).map_err(|error| self.fail(tail, error))
+        tail.write(self.group.synced()).map_err(|error| self.fail(tail, error))
     }
 
     /// Returns when everything up to a revision is written.
     pub fn write_until(&self, revision: Revision) -> Result<()> {
         lock(&self.failure).refuse_lost(revision)?;
-        self.write_tail(&mut self.tail())
+        self.write_tail(&mut self.landed_tail())
     }
 
     /// Returns when everything up to a revision is durable.
@@ -215,18 +218,25 @@ impl Store {
         lock(&self.failure).refuse_lost(revision)?;
         let mut tail = self.tail();
         if tail.lacks(revision) {
-            self.write_tail(&mut tail)?;
+            tail.append(self.group.synced()).map_err(|error| self.fail(&tail, error))?;
         }
         let end = tail.end_of(revision);
         let covered = revision.min(tail.revision);
         drop(tail);
         if let Some(end) = end {
-            let written = || self.tail().journal.written();
-            let synced = self.group.sync(&self.segments, end, written);
+            let synced = self.group.sync(end, |synced| self.sync_behind(synced));
             synced.map_err(|error| self.fail(&self.tail(), error))?;
         }
         self.advance_durable(covered);
         Ok(())
+    }
+
+    /// Makes durable what is behind a position before which everything is, and what others have staged
+    /// meanwhile; returns up to where.
+    fn sync_behind(&self, synced: Position) -> Result<Position> {
+        let mut tail = self.tail();
+        tail.append(synced)?;
+        self.landing.sync_behind(&self.segments, &self.tail, tail, synced)
     }
 
     fn advance_durable(&self, revision: Revision) {
@@ -323,6 +333,11 @@ impl Store {
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
         lock(&self.tail)
+    }
+
+    /// The tail, with a journal that may be written.
+    fn landed_tail(&self) -> MutexGuard<'_, Tail> {
+        self.landing.lock(&self.tail)
     }
 }
 

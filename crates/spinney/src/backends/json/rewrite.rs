@@ -39,7 +39,7 @@ impl Store {
             self.segments().reserve(next, 1)?;
         }
 
-        let mut tail = self.tail();
+        let mut tail = self.landed_tail();
         self.refuse_after_failure(&tail)?;
         if !is_behind && tail.revision == tail.content.revision {
             return Ok(());

@@ -20,7 +20,7 @@ use super::notes::{Content, Note};
 use super::recover::{Opened, Take, recover};
 use super::tail::Tail;
 use crate::journal::medium::Stamp;
-use crate::journal::{Group, Journal, Position, Segments};
+use crate::journal::{Group, Journal, Landing, Position, Segments};
 
 /// Tries of a reader to find file and journal in one state while a writer works on them.
 const READ_TRIES: u32 = 50;
@@ -38,6 +38,7 @@ pub struct Store {
     /// Held while the file is replaced.
     pub file: Mutex<Printed>,
     pub group: Group,
+    landing: Landing,
     segments: Arc<Segments>,
     /// Notified when more is durable.
     durably: Condvar,
@@ -157,6 +158,7 @@ impl Store {
                 since: Instant::now(),
             }),
             group: Group::default(),
+            landing: Landing::default(),
             segments,
             durably: Condvar::new(),
             keeper: Keeper::default(),
@@ -183,7 +185,7 @@ impl Store {
 
     /// Writes what is buffered; returns where that ends.
     pub fn write(&self) -> Result<Position> {
-        let mut tail = self.tail();
+        let mut tail = self.landed_tail();
         match tail.journal.write() {
             Ok(()) => Ok(tail.journal.written()),
             Err(error) => Err(tail.fail(error, self.group.synced())),
@@ -193,11 +195,9 @@ impl Store {
     /// Returns when everything before a position is durable.
     pub fn sync_until(&self, end: Position) -> Result<()> {
         // Who syncs takes along what others have committed meanwhile.
-        let written = || self.write().unwrap_or_default();
-        self.write()?;
-        self.group
-            .sync(&self.segments, end, written)
-            .map_err(|error| self.tail().fail(error, self.group.synced()))?;
+        let sync =
+            |synced| self.landing.sync_behind(&self.segments, &self.tail, self.tail(), synced);
+        self.group.sync(end, sync).map_err(|error| self.tail().fail(error, self.group.synced()))?;
         // Who waits has looked under the lock.
         drop(self.tail());
         self.durably.notify_all();
@@ -209,7 +209,7 @@ impl Store {
         if self.tail().failure.is_some() {
             return Ok(());
         }
-        let end = self.write()?;
+        let end = self.tail().journal.end();
         if end.offset == 0 { Ok(()) } else { self.sync_until(end) }
     }
 
@@ -220,6 +220,11 @@ impl Store {
 
     pub fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tail, with a journal that may be written.
+    pub fn landed_tail(&self) -> MutexGuard<'_, Tail> {
+        self.landing.lock(&self.tail)
     }
 
     pub fn file(&self) -> MutexGuard<'_, Printed> {

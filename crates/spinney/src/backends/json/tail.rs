@@ -6,7 +6,7 @@ use spinney_core::backend::{Batch, Revision};
 use spinney_core::{Error, Result};
 
 use super::notes::{Content, Note, encode_start};
-use crate::journal::{Ends, Entry, Failure, Journal, Position};
+use crate::journal::{Ends, Entry, Failure, Holder, Journal, Position};
 
 /// With more bytes buffered a commit writes them before it answers.
 const BUFFER_LEN_MAX: usize = 1 << 20;
@@ -24,6 +24,12 @@ pub struct Tail {
     ends: Ends,
     pub failure: Failure,
     body: Vec<u8>,
+}
+
+impl Holder for Tail {
+    fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
 }
 
 impl Tail {

@@ -30,7 +30,7 @@ pub const SHARED_FILE: &str = "shared";
 const LEN: u64 = 4_096;
 
 /// Says that the numbers hold, and of what layout they are.
-const READY: u64 = u64::from_le_bytes(*b"spinney3");
+const READY: u64 = u64::from_le_bytes(*b"spinney4");
 
 /// How often who waits looks by itself, in case that who should have woken it was killed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -69,8 +69,10 @@ const WAKES: usize = 8;
 const QUEUED: usize = 9;
 /// Counts registrations that have come or gone, in the store's directory.
 const REGISTRATIONS: usize = 10;
+/// How many processes have the store open, or died while they had.
+const PROCESSES: usize = 11;
 /// From here on, in turns: a transaction of the engine, and when it was, in seconds.
-const FOLDS: usize = 11;
+const FOLDS: usize = 12;
 const FOLDS_MAX: usize = 200;
 
 /// The shared numbers, and whether this process is alone and must set them.
@@ -127,8 +129,12 @@ impl Shared {
         let shared = Shared { words: Words::Mapped(map), file: Some(file), path: path.to_owned() };
         if is_alone {
             shared.words()[STATE].store(0, Ordering::Release);
+        } else if shared.is_ready() {
+            shared.words()[PROCESSES].fetch_add(1, Ordering::SeqCst);
+        } else {
+            return Ok(None);
         }
-        Ok((is_alone || shared.is_ready()).then_some(Joined { shared, is_alone }))
+        Ok(Some(Joined { shared, is_alone }))
     }
 
     /// Sets the numbers up and lets the others in.
@@ -137,6 +143,7 @@ impl Shared {
             word.store(0, Ordering::Relaxed);
         }
         self.words()[PUBLISHED].store(end.pack(), Ordering::Relaxed);
+        self.words()[PROCESSES].store(1, Ordering::Relaxed);
         self.words()[STATE].store(READY, Ordering::Release);
         match &self.file {
             Some(file) => {
@@ -155,6 +162,12 @@ impl Shared {
             self.words()[STATE].store(READY, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Whether no other process has the store open. One that comes may not be seen at once, and one that
+    /// was killed is counted until all have gone.
+    pub fn is_sole(&self) -> bool {
+        self.words()[PROCESSES].load(Ordering::Relaxed) == 1
     }
 
     /// Up to where the journal is written, by whichever process.
@@ -320,6 +333,12 @@ impl Shared {
         // SAFETY: a map begins at a page's boundary and is longer than the words; it lives as long
         // as `self`.
         unsafe { std::slice::from_raw_parts(bytes.cast::<AtomicU64>(), WORDS) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.words()[PROCESSES].fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -8,7 +8,7 @@ use super::engine::{EngineSnapshot, Owner};
 use super::shared::Shared;
 use super::turnstile::Hold;
 use crate::backends::staged;
-use crate::journal::{Journal, Position};
+use crate::journal::{Holder, Journal, Position};
 
 /// The tail, under the store's lock.
 pub struct Tail {
@@ -47,10 +47,16 @@ impl Tail {
     /// Hands the commits that are not in the journal to the system, and tells the other processes;
     /// `synced` is a position known to be synced.
     pub fn write(&mut self, shared: &Shared, synced: Position) -> Result<()> {
-        if self.staged.write(synced)? {
+        if self.is_unwritten() {
+            self.staged.write(synced)?;
             shared.publish(self.journal.end());
         }
         Ok(())
+    }
+
+    /// The writer's lock, when it is not needed any more: the caller drops it outside of the tail's.
+    pub fn release(&mut self) -> Option<Hold> {
+        if self.is_unwritten() { None } else { self.hold.take() }
     }
 
     /// The error for published records that are neither in the journal nor in the engine.
@@ -63,6 +69,12 @@ impl Tail {
             path.display(),
             end.offset
         ))
+    }
+}
+
+impl Holder for Tail {
+    fn journal(&mut self) -> &mut Journal {
+        &mut self.staged.journal
     }
 }
 

@@ -66,7 +66,10 @@ impl Turnstile {
     }
 
     /// Whether this process has had the lock for a while and another one waits for it.
-    pub fn is_owed(&self) -> bool {
+    pub fn is_owed(&self, queued: &AtomicU64) -> bool {
+        if queued.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
         let holds = self.holds();
         if holds.count == 0 || holds.since.elapsed() < KEEP {
             return false;

@@ -15,7 +15,7 @@ use spinney_core::overlay::{Overlay, Staged};
 use super::changes::{self, Due, Encoded};
 #[cfg(feature = "lmdb")]
 use crate::journal::Followed;
-use crate::journal::{Checkpointed, Ends, Entry, Event, Journal, Position};
+use crate::journal::{Checkpointed, Ends, Entry, Event, Holder, Journal, Position};
 
 /// The tail, under the store's lock.
 pub struct Tail {
@@ -145,6 +145,11 @@ impl Tail {
         self.unwritten.len
     }
 
+    /// Whether something is staged that is not written.
+    pub fn is_unwritten(&self) -> bool {
+        self.unwritten.commits > 0 || self.journal.buffered_len() > 0
+    }
+
     /// Whether a revision is not in the journal.
     pub fn lacks(&self, revision: Revision) -> bool {
         self.unwritten.commits > 0 && self.unwritten.first <= revision
@@ -164,11 +169,18 @@ impl Tail {
     }
 
     /// Hands the commits that are not in the journal to the system, as one record; `synced` is a
-    /// position known to be synced. Whether there were any.
-    pub fn write(&mut self, synced: Position) -> Result<bool> {
+    /// position known to be synced. Nothing may be lent.
+    pub fn write(&mut self, synced: Position) -> Result<()> {
+        self.append(synced)?;
+        self.journal.write()
+    }
+
+    /// Adds the commits that are not in the journal to its buffer, as one record; `synced` is a position
+    /// known to be synced.
+    pub fn append(&mut self, synced: Position) -> Result<()> {
         let unwritten = &mut self.unwritten;
         if unwritten.commits == 0 {
-            return Ok(false);
+            return Ok(());
         }
         if unwritten.commits > 1 {
             changes::dedup(&mut unwritten.changes);
@@ -178,11 +190,10 @@ impl Tail {
         let entry =
             Entry { revision: unwritten.last, commit_id: unwritten.last_id, body: &self.body };
         self.journal.append(&entry, synced)?;
-        self.journal.write()?;
         self.ends.push(unwritten.first, self.journal.end(), synced);
         unwritten.changes.clear();
         (unwritten.len, unwritten.commits) = (0, 0);
-        Ok(true)
+        Ok(())
     }
 
     /// Up to where the journal must be durable so that a revision is; `None` when it is.
@@ -198,6 +209,12 @@ impl Tail {
             None if self.unwritten.commits > 0 => self.unwritten.first,
             None => Revision::MAX,
         }
+    }
+}
+
+impl Holder for Tail {
+    fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
     }
 }
 

@@ -10,7 +10,8 @@ use spinney_core::{ErrorKind, Result};
 
 use super::simulated::Disk;
 use super::{
-    Checkpointed, Entry, Event, Followed, Group, Journal, Position, Recovered, Segments, Sizes,
+    Checkpointed, Entry, Event, Followed, Group, Holder, Journal, Landing, Position, Recovered,
+    Segments, Sizes,
 };
 
 /// Small files, so that they grow within a short history.
@@ -21,6 +22,12 @@ const NONE: Checkpointed = Checkpointed { generation: 0, checksum: 0 };
 
 fn journal<M: Clone + Send + 'static>(disk: &Disk<M>) -> Journal {
     Journal::new(Segments::new(Arc::new(disk.clone()), "journal", SIZES))
+}
+
+impl Holder for Journal {
+    fn journal(&mut self) -> &mut Journal {
+        self
+    }
 }
 
 fn append(journal: &mut Journal, revision: u64, body: &[u8]) -> Result<()> {

@@ -3,6 +3,8 @@
 //!
 //! `SPINNEY_TEST_STATES` sets how many states are tried, `SPINNEY_TEST_SEED` repeats a run.
 
+use std::sync::Mutex;
+
 use fastrand::Rng;
 
 use super::super::simulated::Action;
@@ -29,7 +31,7 @@ struct Checkpoint {
 /// A store: a checkpoint, a journal, and what should be in them.
 struct Store {
     disk: Disk<Mark>,
-    journal: Journal,
+    journal: Mutex<Journal>,
     group: Group,
     checkpoint: Checkpoint,
     bodies: Vec<Vec<u8>>,
@@ -38,6 +40,10 @@ struct Store {
 }
 
 impl Store {
+    fn journal(&mut self) -> &mut Journal {
+        self.journal.get_mut().expect("no panic")
+    }
+
     fn act(&mut self, random: &mut Rng) -> Result<()> {
         match random.u8(..16) {
             0..=7 => {
@@ -48,20 +54,26 @@ impl Store {
                 let (revision, body) = (self.bodies.len() as u64, self.bodies.last().expect("one"));
                 self.disk.mark(Mark::Appended(self.bodies.len()));
                 let entry = Entry { revision, commit_id: random.u128(..), body };
-                self.journal.append(&entry, self.group.synced())?;
+                let journal = self.journal.get_mut().expect("no panic");
+                journal.append(&entry, self.group.synced())?;
             }
-            8 | 9 => self.journal.write()?,
+            8 | 9 => self.journal().write()?,
             10..=12 => {
-                self.journal.write()?;
-                let end = self.journal.end();
-                self.group.sync(self.journal.segments(), end, || end)?;
+                let journal = self.journal();
+                let (end, segments) = (journal.end(), Arc::clone(journal.segments()));
+                let sync = |synced| {
+                    let held = self.journal.lock().expect("no panic");
+                    Landing::default().sync_behind(&segments, &self.journal, held, synced)
+                };
+                self.group.sync(end, sync)?;
                 self.disk.mark(Mark::Durable(self.bodies.len()));
             }
             13 => {
                 let is_free = self.frozen.upto.generation <= self.checkpoint.upto.generation;
-                if self.journal.end().offset > 0 && is_free {
-                    self.frozen = self.present(self.journal.checkpoint());
-                    self.journal.start(&[5; 20])?;
+                if self.journal().end().offset > 0 && is_free {
+                    let upto = self.journal().checkpoint();
+                    self.frozen = self.present(upto);
+                    self.journal().start(&[5; 20])?;
                 }
             }
             14 if self.frozen.upto.generation > self.checkpoint.upto.generation => {
@@ -78,9 +90,9 @@ impl Store {
     }
 
     fn checkpoint_all(&mut self) {
-        let beyond = Checkpointed::beyond(self.journal.end().generation);
+        let beyond = Checkpointed::beyond(self.journal().end().generation);
         self.checkpoint(self.present(beyond));
-        self.journal.restart(beyond);
+        self.journal().restart(beyond);
     }
 
     fn checkpoint(&mut self, checkpoint: Checkpoint) {
@@ -111,14 +123,14 @@ impl Simulation {
         let (journal, ..) = recover(&disk, checkpoint.upto).expect("recovers");
         let mut store = Store {
             disk,
-            journal,
+            journal: Mutex::new(journal),
             group: Group::default(),
             checkpoint,
             frozen: checkpoint,
             bodies,
         };
         // A recovery may have found two generations; where the older one ended it does not say.
-        if store.journal.end().generation > checkpoint.upto.generation + 1 {
+        if store.journal().end().generation > checkpoint.upto.generation + 1 {
             store.checkpoint_all();
         }
         let began_with = store.bodies.len();
