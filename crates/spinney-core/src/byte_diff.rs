@@ -26,20 +26,20 @@ pub fn encode(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
 fn write_parts(old: &[u8], new: &[u8], len_max: usize, out: &mut Vec<u8>) -> bool {
     varint::write(new.len() as u64, out);
     // What lies behind a change has moved by as much as the value has grown.
-    let shift = new.len().wrapping_sub(old.len());
+    let grown = new.len() as isize - old.len() as isize;
     let (mut copy_from, mut copy_len, mut literal_at, mut at) = (0, 0, 0, 0);
     while at < new.len() {
-        let equal = [at, at.wrapping_sub(shift)].into_iter().find_map(|from| {
-            let len = equal_len(old.get(from..)?, &new[at..]);
-            (len > 0).then_some((from, len))
-        });
-        if let Some((from, len)) = equal {
-            write_part(copy_from, copy_len, &new[literal_at..at], out);
-            (copy_from, copy_len) = (from, len);
-            at += len;
-            literal_at = at;
-        } else {
-            at += 1;
+        let in_place = look(old, new, at, at as isize);
+        let moved =
+            |here: usize| look(old, new, at, at as isize - grown).map_err(|there| here.min(there));
+        match in_place.or_else(moved) {
+            Ok(from) => {
+                write_part(copy_from, copy_len, &new[literal_at..at], out);
+                (copy_from, copy_len) = (from, common_prefix_len(&old[from..], &new[at..]));
+                at += copy_len;
+                literal_at = at;
+            }
+            Err(nearest) => at = nearest.min(new.len()),
         }
         if out.len() + at - literal_at > len_max {
             return false;
@@ -57,12 +57,19 @@ fn write_part(copy_from: usize, copy_len: usize, literal: &[u8], out: &mut Vec<u
     }
 }
 
-/// How many bytes are equal at the beginning; 0 when they are not worth a part.
-fn equal_len(old: &[u8], new: &[u8]) -> usize {
-    let first = |bytes: &[u8]| bytes.first_chunk::<COPY_LEN_MIN>().copied();
-    match (first(old), first(new)) {
-        (Some(a), Some(b)) if a == b => common_prefix_len(old, new),
-        _ => 0,
+/// Compares what is at `at` in the new value with what is at `from` in the old one, where negative places
+/// are before its beginning. Answers `from` when enough is equal to be worth a part, else the first place of
+/// the new value where that may be so.
+fn look(old: &[u8], new: &[u8], at: usize, from: isize) -> Result<usize, usize> {
+    let from = usize::try_from(from).map_err(|_| at + from.unsigned_abs())?;
+    let eight = |bytes: &[u8], at: usize| {
+        bytes.get(at..)?.first_chunk::<COPY_LEN_MIN>().map(|bytes| u64::from_le_bytes(*bytes))
+    };
+    let (Some(a), Some(b)) = (eight(old, from), eight(new, at)) else { return Err(usize::MAX) };
+    // Whatever begins before the last differing byte has it.
+    match COPY_LEN_MIN - (a ^ b).leading_zeros() as usize / 8 {
+        0 => Ok(from),
+        differing => Err(at + differing),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use spinney_core::Result;
 
-use crate::system::Durability;
+use crate::system::{Durability, Transport};
 
 /// How many tables each store has, numbered from 0. What they hold is the affair of the adapter.
 pub const TABLES: usize = 4;
@@ -17,9 +17,9 @@ pub trait EngineFactory {
     /// The name in options, tables and records.
     fn name(&self) -> &'static str;
 
-    /// What sets it apart in tables: `pipe` for what is asked over one.
-    fn label(&self) -> Option<&'static str> {
-        None
+    /// How it is asked.
+    fn transport(&self) -> Transport {
+        Transport::Embedded
     }
 
     /// How it is used, in a sentence: tables, transactions, threads, processes.

@@ -11,7 +11,7 @@ use spinney_core::{Error, Result};
 use crate::clock::{Clock, Elapsed};
 use crate::options::Mode;
 use crate::record::{Record, Status};
-use crate::system::{Durability, Kind};
+use crate::system::{Durability, Kind, Transport};
 use crate::{canonical, machine, process};
 
 /// Name of the row that overwrites 4 KiB and syncs.
@@ -54,7 +54,7 @@ pub fn measure(text: &[u8], size: usize, folder: &Path) -> Result<Vec<Record>> {
             size,
             system: "limit".to_owned(),
             kind: Kind::Limit,
-            is_socket: false,
+            transport: Transport::Embedded,
             mode: Mode::Honest,
             access: "warm",
             samples: kept.iter().map(|elapsed| elapsed.wall_us).collect(),
@@ -70,6 +70,7 @@ pub fn measure(text: &[u8], size: usize, folder: &Path) -> Result<Vec<Record>> {
                 _ => Durability::None,
             },
             syncs: (test == FDATASYNC).then_some(1.0),
+            system_calls: None,
             written_bytes: (test == FDATASYNC).then_some(BLOCK_LEN_BYTES as f64),
             disk_bytes: None,
             peak_rss_bytes: process::peak_rss_bytes(),

@@ -256,6 +256,11 @@ impl Options {
         }
     }
 
+    /// Whether a system of this name is asked for.
+    pub fn takes_part(&self, system: &str) -> bool {
+        self.backends.iter().chain(&self.peers).any(|text| name_and_url(text).0 == system)
+    }
+
     /// Whether the run is to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -311,6 +316,11 @@ impl Options {
             return Err(Error::invalid_input(
                 "a run needs at least one system, one size and one level of durability",
             ));
+        }
+        for (what, count) in [("try of each row", self.tries), ("iteration", self.iterations_max)] {
+            if count == Some(0) {
+                return Err(Error::invalid_input(format!("a run needs at least one {what}")));
+            }
         }
         if self.suite == Name::Datastore && self.sizes.iter().any(|&size| size < 2) {
             return Err(Error::invalid_input("a size must be at least 2 items"));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::options::Mode;
 use crate::statistics;
-use crate::system::{Durability, Kind};
+use crate::system::{Durability, Kind, Transport};
 
 /// Samples that the JSON form of a record holds; of more, as many of their order at equal distances.
 const SAMPLES_MAX: usize = 1_000;
@@ -63,8 +63,8 @@ pub struct Record {
     pub system: String,
     /// What the system is.
     pub kind: Kind,
-    /// Whether it is asked over a socket.
-    pub is_socket: bool,
+    /// How it is asked.
+    pub transport: Transport,
     /// How the tries were made.
     pub mode: Mode,
     /// What was in memory: `warm` for an open handle, `open` for a new one, `cold` for files that were
@@ -90,6 +90,8 @@ pub struct Record {
     pub durability: Durability,
     /// Syncs of one commit, when counted.
     pub syncs: Option<f64>,
+    /// System calls of one commit, when counted.
+    pub system_calls: Option<f64>,
     /// Median bytes passed to write calls by one commit.
     pub written_bytes: Option<f64>,
     /// Allocated blocks after the last run.
@@ -194,7 +196,7 @@ impl Record {
             "size": self.size,
             "system": self.system,
             "kind": self.kind.name(),
-            "transport": if self.is_socket { "socket" } else { "embedded" },
+            "transport": self.transport.name(),
             "mode": self.mode.name(),
             "access": self.access,
             "unit": self.unit,
@@ -209,6 +211,7 @@ impl Record {
             "cpu_median": time(statistics::median(&self.cpu)),
             "durability": self.durability.name(),
             "fsyncs_per_commit": self.syncs,
+            "system_calls_per_commit": self.system_calls,
             "bytes_written_per_commit": self.written_bytes,
             "bytes_on_disk": self.disk_bytes,
             "peak_rss_bytes": self.peak_rss_bytes,

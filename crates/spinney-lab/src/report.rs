@@ -1,5 +1,6 @@
 //! What a run found: records, settings, what was left out, and the verdict.
 
+mod losses;
 mod method;
 mod recorded;
 
@@ -8,37 +9,22 @@ use std::path::{Path, PathBuf};
 use crate::machine;
 use crate::options::{Mode, Options, Rules};
 use crate::record::{Context, Record, Status};
-use crate::statistics::Ratio;
-use crate::system::{Durability, Kind};
+use crate::system::{Durability, Kind, Transport};
+pub use losses::{Loss, Lost, Standing};
 
 /// How one system was set up.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Its name.
     pub system: String,
-    /// What sets it apart: `socket` for what is asked over one.
-    pub label: Option<String>,
+    /// How it is asked.
+    pub transport: Transport,
     /// Backend or peer.
     pub kind: Kind,
     /// How it does the work.
     pub design: String,
     /// Names and values at each level.
     pub levels: Vec<(Durability, Vec<(String, String)>)>,
-}
-
-/// A row in which a peer was faster than a backend of spinney.
-#[derive(Clone, Debug)]
-pub struct Loss {
-    /// The row.
-    pub test: String,
-    /// N.
-    pub size: usize,
-    /// The backend that lost.
-    pub backend: String,
-    /// The peer that won.
-    pub peer: String,
-    /// Time of the backend by time of the peer, above 1.
-    pub ratio: Ratio,
 }
 
 /// What a run found.
@@ -97,14 +83,14 @@ impl Report {
         self.records.iter().find(|record| is_named(record, key))
     }
 
-    /// Notes the syncs of one commit. What is called durable and makes fewer than it must is void, and
+    /// Notes the syncs and system calls of one commit. What is called durable and makes fewer than it must is void, and
     /// stands in no ratio.
-    pub(crate) fn count_syncs(
+    pub(crate) fn count(
         &mut self,
         test: &str,
         size: usize,
         system: &str,
-        syncs: f64,
+        [syncs, calls]: [f64; 2],
         syncs_min: f64,
     ) {
         let is_baseline = system == self.context.baseline;
@@ -115,6 +101,7 @@ impl Report {
             .collect();
         let Some(counted) = row.iter_mut().find(|record| record.system == system) else { return };
         counted.syncs = Some(syncs);
+        counted.system_calls = Some(calls);
         if counted.durability == Durability::Durable && syncs < syncs_min {
             counted.status = Status::VoidDurability;
             counted.ratio = None;
@@ -159,35 +146,6 @@ impl Report {
             }
         }
         sizes
-    }
-
-    /// Rows in which a peer beat a backend, the worst first; ties are none.
-    pub fn losses(&self) -> Vec<Loss> {
-        let mut losses: Vec<Loss> = Vec::new();
-        for peer in self.of_kind(Kind::Peer) {
-            for backend in self.of_kind(Kind::Backend) {
-                // What waits for a server is not ranked with what is called.
-                let is_apart = backend.is_socket && !peer.is_socket;
-                if backend.test != peer.test || backend.size != peer.size || is_apart {
-                    continue;
-                }
-                let ratio = peer.advantage(backend, self.context.order_seed);
-                losses.extend(ratio.filter(|ratio| ratio.low > 1.0).map(|ratio| Loss {
-                    test: peer.test.clone(),
-                    size: peer.size,
-                    backend: backend.system.clone(),
-                    peer: peer.system.clone(),
-                    ratio,
-                }));
-            }
-        }
-        losses.sort_by(|a, b| b.ratio.value.total_cmp(&a.ratio.value));
-        losses
-    }
-
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Record> {
-        let records = self.records.iter();
-        records.filter(move |record| record.kind == kind && record.status.has_number())
     }
 }
 

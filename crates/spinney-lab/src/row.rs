@@ -21,7 +21,7 @@ pub struct Station<'a, R> {
     /// What made it.
     pub factory: &'a dyn Factory,
     /// The store, as the suite uses it.
-    pub bench: Box<dyn Bench<Row = R>>,
+    pub bench: Box<dyn Bench<Row = R> + 'a>,
     /// Where it keeps its bytes.
     pub folder: PathBuf,
 }
@@ -82,7 +82,7 @@ impl<R: Row> Station<'_, R> {
         record.first = lane.first;
         record.noop_tries = (lane.noops > 0).then_some(lane.noops);
         record.ops = row.ops(size) * lane.batch;
-        if row.writes() && !record.is_socket {
+        if row.writes() && !record.transport.is_apart() {
             record.written_bytes = statistics::median(&lane.written);
         }
         record.peak_rss_bytes = lane.peak_rss_bytes;
@@ -111,11 +111,20 @@ impl<R: Row> Station<'_, R> {
         let row = &row.short();
         self.bench.allow(row)?;
         self.bench.prepare(row)?;
-        tracer.begin(test, self.factory.name(), self.factory.label().is_some());
-        let attempt = attempt(row, &mut *self.bench);
-        tracer.end();
-        let (_, outcome) = attempt?;
-        self.bench.check(row, &outcome)
+        tracer.begin(test, self.factory.name(), self.factory.transport().is_apart());
+        match attempt(row, &mut *self.bench) {
+            Ok((_, outcome)) => {
+                tracer.end();
+                self.bench.check(row, &outcome)
+            }
+            // A series that takes too long here was quick enough without a tracer.
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                tracer.refuse();
+                self.bench.forget();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn failed(&self, error: Error, row: &R) -> Error {
@@ -163,7 +172,7 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         size: 0,
         system: factory.name().to_owned(),
         kind: factory.kind(),
-        is_socket: factory.label().is_some(),
+        transport: factory.transport(),
         mode: Mode::Honest,
         access: "warm",
         samples: Vec::new(),
@@ -176,6 +185,7 @@ pub fn new_record(factory: &dyn Factory, level: Durability) -> Record {
         ops_of_sample: 1,
         durability: level,
         syncs: None,
+        system_calls: None,
         written_bytes: None,
         disk_bytes: None,
         peak_rss_bytes: None,

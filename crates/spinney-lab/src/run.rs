@@ -309,7 +309,7 @@ impl<'a, S: Suite> Runner<'a, S> {
         }
     }
 
-    /// Counts the syncs of one commit of each row, without a clock.
+    /// Counts the syncs and system calls of one commit of each row, without a clock.
     fn count_syncs(
         &mut self,
         size: usize,
@@ -339,8 +339,8 @@ impl<'a, S: Suite> Runner<'a, S> {
             for station in stations.iter() {
                 let name = station.factory.name();
                 let Some(count) = counts.get(&(test.clone(), name.to_owned())) else { continue };
-                let syncs = *count as f64 / commits;
-                self.report.count_syncs(&test, size, name, syncs, syncs_min);
+                let of_commit = [count.syncs, count.calls].map(|count| count as f64 / commits);
+                self.report.count(&test, size, name, of_commit, syncs_min);
             }
         }
         Ok(())
@@ -359,7 +359,7 @@ fn replace(all: &mut Vec<Record>, records: Vec<Record>) {
 
 /// Whether the processes that sync its commits are known; those of a server that was named are not.
 fn is_watched<R: Row>(station: &Station<'_, R>) -> bool {
-    station.factory.label().is_none() || !station.bench.processes().is_empty()
+    !station.factory.transport().is_apart() || !station.bench.processes().is_empty()
 }
 
 fn io(error: std::io::Error, path: &Path) -> Error {

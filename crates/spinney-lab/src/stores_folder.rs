@@ -8,7 +8,7 @@ use spinney_core::{Error, Result};
 use tempfile::TempDir;
 
 use crate::amount::in_bytes;
-use crate::suite::folder_in;
+use crate::suite::{folder_in, unwritable};
 
 /// Begin of the names of folders of runs; what is named so is removed when no run is left.
 const PREFIX: &str = "spinney-bench-";
@@ -26,7 +26,7 @@ impl StoresFolder {
     /// # Errors
     /// `Io` when the folder cannot be written or has no room.
     pub fn new(parent: &Path, needed: u64) -> Result<StoresFolder> {
-        fs::create_dir_all(parent).map_err(|error| io(error, parent))?;
+        fs::create_dir_all(parent).map_err(|error| unwritable(error, parent))?;
         let lock = lock(parent);
         check_room(parent, needed)?;
         Ok(StoresFolder { folder: folder_in(parent, PREFIX)?, _lock: lock })
@@ -73,10 +73,6 @@ fn check_room(parent: &Path, needed: u64) -> Result<()> {
         "`{parent}` has {left} left and this run may need {needed}; choose another folder with `--dir`, \
          or smaller `--sizes`"
     )))
-}
-
-fn io(error: std::io::Error, path: &Path) -> Error {
-    Error::io(format!("cannot write `{}`", path.display())).with_source(error)
 }
 
 #[cfg(test)]

@@ -160,9 +160,14 @@ impl Scene<'_> {
 pub(crate) fn folder_in(parent: &Path, prefix: &str) -> Result<tempfile::TempDir> {
     let permissions = std::fs::Permissions::from_mode(0o711);
     let made = tempfile::Builder::new().prefix(prefix).permissions(permissions).tempdir_in(parent);
-    made.map_err(|error| {
-        Error::io(format!("cannot write `{}`", parent.display())).with_source(error)
-    })
+    made.map_err(|error| unwritable(error, parent))
+}
+
+/// The error for a folder in which no store can be made.
+pub(crate) fn unwritable(error: std::io::Error, folder: &Path) -> Error {
+    let folder = folder.display();
+    let text = format!("cannot write `{folder}`; choose another folder with `--dir`");
+    Error::io(text).with_source(error)
 }
 
 /// A suite, at one size after the other.
@@ -203,12 +208,12 @@ pub(crate) trait Suite {
     ) -> Result<Option<Sampler>>;
 
     /// A new, empty store; `Unsupported` when the system has none for this suite or level.
-    fn open(
+    fn open<'f>(
         &self,
-        factory: &dyn Factory,
+        factory: &'f dyn Factory,
         folder: &Path,
         level: Durability,
-    ) -> Result<Box<dyn Bench<Row = Self::Row>>>;
+    ) -> Result<Box<dyn Bench<Row = Self::Row> + 'f>>;
 
     /// What a record needs besides its tries.
     fn complete(

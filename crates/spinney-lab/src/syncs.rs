@@ -1,11 +1,12 @@
-//! Counts the syncs of commits with `strace`, attached to this process and to those of servers, in a pass
-//! without a clock.
+//! Counts the syncs and system calls of commits with `strace`, attached to this process and to those of
+//! servers, in a pass without a clock.
 //!
-//! Counted are fsync, fdatasync, msync with `MS_SYNC`, and writes to files that were opened with
+//! Counted as syncs are fsync, fdatasync, msync with `MS_SYNC`, and writes to files that were opened with
 //! `O_SYNC` or `O_DSYNC`.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,8 +17,6 @@ use spinney_core::{Error, Result};
 
 /// Begin of the paths whose (failing) look-up marks a place in the trace.
 const MARK: &str = "/spinney-lab-mark";
-const CALLS: &str = "trace=fsync,fdatasync,msync,write,pwrite64,writev,pwritev,pwritev2,\
-    access,faccessat,faccessat2";
 const ATTACH_MAX: Duration = Duration::from_secs(3);
 /// `O_DSYNC`, which `O_SYNC` contains.
 const O_DSYNC: u32 = 0o10_000;
@@ -26,8 +25,17 @@ const O_DSYNC: u32 = 0o10_000;
 pub struct Tracer {
     child: Child,
     path: PathBuf,
-    marked: Vec<(String, String)>,
+    marked: Vec<Option<Key>>,
     synchronous: Vec<HashSet<u32>>,
+}
+
+/// System calls between two marks, of all threads of the processes that are watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Those that sync.
+    pub syncs: u64,
+    /// All.
+    pub calls: u64,
 }
 
 /// Test and system.
@@ -40,7 +48,7 @@ impl Tracer {
         // An earlier trace would look as if this one had begun.
         let _ = fs::remove_file(&path);
         let child = Command::new("strace")
-            .args(["-f", "-qq", "-e", CALLS, "-e", "signal=none", "-s", "64", "-p"])
+            .args(["-f", "-qq", "-e", "signal=none", "-s", "64", "-p"])
             .arg(std::process::id().to_string())
             .args(servers.iter().flat_map(|server| ["-p".to_owned(), server.to_string()]))
             .arg("-o")
@@ -54,7 +62,7 @@ impl Tracer {
         let begin = Instant::now();
         while begin.elapsed() < ATTACH_MAX {
             mark("attach");
-            if fs::read_to_string(&tracer.path).is_ok_and(|text| text.contains(MARK)) {
+            if begin_of(&tracer.path).is_ok_and(|text| text.contains(MARK)) {
                 return Some(tracer);
             }
             if tracer.child.try_wait().ok()?.is_some() {
@@ -71,7 +79,7 @@ impl Tracer {
     pub fn begin(&mut self, test: &str, system: &str, is_server: bool) {
         self.synchronous.push(if is_server { HashSet::new() } else { synchronous_files() });
         mark(&self.marked.len().to_string());
-        self.marked.push((test.to_owned(), system.to_owned()));
+        self.marked.push(Some((test.to_owned(), system.to_owned())));
     }
 
     /// The commit was acknowledged.
@@ -79,16 +87,29 @@ impl Tracer {
         mark("end");
     }
 
+    /// The commit was refused, and does not count.
+    pub fn refuse(&mut self) {
+        mark("end");
+        if let Some(last) = self.marked.last_mut() {
+            *last = None;
+        }
+    }
+
     /// Detaches and counts.
     ///
     /// # Errors
     /// `Io` when the trace cannot be read.
-    pub fn finish(mut self) -> Result<HashMap<Key, u64>> {
+    pub fn finish(mut self) -> Result<HashMap<Key, Count>> {
         self.stop();
         let trace = fs::read_to_string(&self.path)
             .map_err(|error| Error::io("cannot read the trace of `strace`").with_source(error))?;
         let counts = count(&trace, &self.synchronous);
-        Ok(self.marked.into_iter().zip(counts).collect())
+        Ok(self
+            .marked
+            .into_iter()
+            .zip(counts)
+            .filter_map(|(key, count)| Some((key?, count)))
+            .collect())
     }
 
     fn stop(&mut self) {
@@ -103,26 +124,40 @@ fn mark(name: &str) {
     let _ = rustix::fs::access(format!("{MARK}/{name}"), Access::EXISTS);
 }
 
-/// Syncs between each numbered mark and the end mark after it.
-fn count(trace: &str, synchronous: &[HashSet<u32>]) -> Vec<u64> {
-    let mut counts = vec![0; synchronous.len()];
+/// As much of a trace as there is now: reading it is traced, too, so its end moves while it is read.
+fn begin_of(trace: &Path) -> std::io::Result<String> {
+    let file = File::open(trace)?;
+    let len = file.metadata()?.len();
+    let mut text = String::new();
+    file.take(len).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What stands between each numbered mark and the end mark after it.
+fn count(trace: &str, synchronous: &[HashSet<u32>]) -> Vec<Count> {
+    let mut counts = vec![Count::default(); synchronous.len()];
     let mut open = None;
     for line in trace.lines() {
         if let Some((_, mark)) = line.split_once(MARK) {
             let name = mark[1..].split('"').next().unwrap_or_default();
             open = name.parse::<usize>().ok().filter(|&at| at < counts.len());
-        } else if let Some(at) = open
-            && is_sync(line, &synchronous[at])
-        {
-            counts[at] += 1;
+        } else if let Some((at, (name, arguments))) = open.zip(call(line)) {
+            counts[at].calls += 1;
+            counts[at].syncs += u64::from(is_sync(name, arguments, &synchronous[at]));
         }
     }
     counts
 }
 
-fn is_sync(line: &str, synchronous: &HashSet<u32>) -> bool {
+/// The name and the arguments of a call that begins in this line.
+fn call(line: &str) -> Option<(&str, &str)> {
     let call = line.trim_start_matches(|letter: char| letter.is_ascii_digit()).trim_start();
-    let Some((name, arguments)) = call.split_once('(') else { return false };
+    let is_name =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    call.split_once('(').filter(|(name, _)| is_name(name))
+}
+
+fn is_sync(name: &str, arguments: &str, synchronous: &HashSet<u32>) -> bool {
     match name {
         "fsync" | "fdatasync" => true,
         "msync" => arguments.contains("MS_SYNC"),
@@ -169,6 +204,7 @@ mod tests {
 17 msync(0x7f, 4096, MS_ASYNC) = 0
 17 write(7, \"\", 0) = 0
 ";
-        assert_eq!(count(trace, &[HashSet::from([7]), HashSet::new()]), [2, 1]);
+        let counts = [Count { syncs: 2, calls: 3 }, Count { syncs: 1, calls: 3 }];
+        assert_eq!(count(trace, &[HashSet::from([7]), HashSet::new()]), counts);
     }
 }

@@ -5,6 +5,7 @@
 //! entry i of `usr-lst` is `{"k":i,"l":"li"}`.
 
 mod delivery;
+mod transport;
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ use crate::datastore::rows::Place;
 use crate::documents::Collection;
 use crate::throughput::Array;
 pub use delivery::{Delivery, Told};
+pub use transport::Transport;
 
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,9 +127,9 @@ pub trait Factory {
     /// The name in options, tables and records.
     fn name(&self) -> &str;
 
-    /// What sets it apart in tables: `socket` for what is asked over one.
-    fn label(&self) -> Option<&str> {
-        None
+    /// How it is asked.
+    fn transport(&self) -> Transport {
+        Transport::Embedded
     }
 
     /// Backend or peer.
@@ -179,7 +181,7 @@ pub trait Factory {
         Err(Error::unsupported("it takes no part in this suite"))
     }
 
-    /// A new store in `folder` with one empty array, for the suite `throughput`.
+    /// The store in `folder` with one array, which is new and empty where the folder is empty, for the suite `throughput`.
     ///
     /// # Errors
     /// As [`Factory::collection`].

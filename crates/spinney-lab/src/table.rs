@@ -19,7 +19,7 @@ use crate::claims::{Claim, Side, Unit, Verdict, claims};
 use crate::datastore::{Documents, ROWS, document::State};
 use crate::options::{Mode, Rules};
 use crate::record::{Record, Status};
-use crate::report::Report;
+use crate::report::{Loss, Lost, Report, Standing};
 use crate::row::test_name;
 use crate::system::{Durability, Kind};
 use crate::{limits, sheet};
@@ -78,14 +78,13 @@ impl Report {
         let void = self.records.iter().filter(|record| record.status.is_void()).count();
         match (void, self.systems(Kind::Backend).next()) {
             (0, Some(_)) if self.rules == Rules::Model => format!(
-                "verdict: all results agree, and every commit was told to all; peers win {} rows",
-                self.losses().len()
+                "verdict: all results agree, and every commit was told to all; peers win {}",
+                self.lost_of_all(&self.lost())
             ),
             (0, None) => "verdict: only peers were measured; all results agree".to_owned(),
             (0, Some(_)) => format!(
-                "verdict: all results agree; peers win {} rows; promises: {} hold, {} fail, {} not \
-                 measured",
-                self.losses().len(),
+                "verdict: all results agree; peers win {}; promises: {} hold, {} fail, {} not measured",
+                self.lost_of_all(&self.lost()),
                 count(Verdict::Holds),
                 count(Verdict::Fails),
                 count(Verdict::NotMeasured)
@@ -98,26 +97,25 @@ impl Report {
         if self.systems(Kind::Backend).next().is_none() {
             return;
         }
-        let losses = self.losses();
-        title(out, &format!("where a peer wins: {} rows", losses.len()));
-        if losses.is_empty() {
-            return;
+        let lost = self.lost();
+        title(out, &format!("where a peer wins: {}", self.lost_of_all(&lost)));
+        for standing in Standing::ALL {
+            let of_it: Vec<&Lost> =
+                lost.iter().filter(|row| row.worst.standing == standing).collect();
+            if of_it.is_empty() {
+                continue;
+            }
+            let compared = grouped(self.compared(Some(standing)));
+            line(out, &format!("{}: {} of {compared} rows", standing.words(), of_it.len()));
+            line(out, &lost_table(&of_it).to_string());
+            if of_it.len() > LOSSES_SHOWN {
+                line(out, &format!("and {} more", of_it.len() - LOSSES_SHOWN));
+            }
         }
-        let mut table = table(&["N", "row", "backend", "peer", "slower by", "95 %"]);
-        for loss in losses.iter().take(LOSSES_SHOWN) {
-            table.add_row([
-                number(grouped(loss.size)),
-                Cell::new(&loss.test),
-                Cell::new(&loss.backend),
-                Cell::new(&loss.peer),
-                number(factor(loss.ratio.value)).fg(Color::Red),
-                number(format!("{} - {}", factor(loss.ratio.low), factor(loss.ratio.high))),
-            ]);
-        }
-        line(out, &table.to_string());
-        if losses.len() > LOSSES_SHOWN {
-            line(out, &format!("and {} more", losses.len() - LOSSES_SHOWN));
-        }
+    }
+
+    fn lost_of_all(&self, lost: &[Lost]) -> String {
+        format!("{} of {} rows", grouped(Lost::rows(lost)), grouped(self.compared(None)))
     }
 
     fn write_size(&self, size: usize, out: &mut String) {
@@ -243,6 +241,22 @@ impl Report {
         reasons.iter().for_each(|reason| line(out, reason));
         self.left_out.iter().for_each(|text| line(out, &format!("left out: {text}")));
     }
+}
+
+fn lost_table(lost: &[&Lost]) -> Table {
+    let mut table = table(&["N", "row", "backend", "fastest peer", "slower by", "95 %"]);
+    for row in lost.iter().take(LOSSES_SHOWN) {
+        let Loss { ratio, .. } = row.worst;
+        table.add_row([
+            number(grouped(row.worst.size)),
+            Cell::new(&row.worst.test),
+            Cell::new(&row.worst.backend),
+            Cell::new(row.peers()),
+            number(row.slower_by()).fg(Color::Red),
+            number(format!("{} - {}", factor(ratio.low), factor(ratio.high))),
+        ]);
+    }
+    table
 }
 
 /// Claims as a table with colour, the broken ones first; print it through `anstream`.

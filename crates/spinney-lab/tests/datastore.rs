@@ -55,6 +55,8 @@ fn is_expected(number: &str, system: &str, reason: &str) -> bool {
         ("A8", "redis-direct") => reason.starts_with("fields of a hash have no order"),
         ("A8", "sqlite") => reason.starts_with("its keys are ordered by number"),
         ("", _) => reason == "no background work to finish",
+        // On a machine that others use.
+        ("A3", _) => reason.ends_with("commits take longer than 5 s"),
         _ => false,
     }
 }

@@ -78,7 +78,7 @@ fn losses_come_first_and_every_number_stands_in_a_table() {
                 && node.prev_sibling().is_some_and(|before| before.has_tag_name("th"))
         })
         .count();
-    assert_eq!(shown, report.losses().len());
+    assert_eq!(shown, report.lost().len());
 }
 
 #[test]

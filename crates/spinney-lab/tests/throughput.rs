@@ -11,6 +11,7 @@ use spinney_lab::throughput::item::{Fill, Item};
 use spinney_lab::{Options, Report};
 
 const PUSHES: usize = 40;
+const RESTART: &str = "stop and start again";
 
 fn measure(base: Options, change: impl FnOnce(&mut Options)) -> Report {
     let base = Options { sizes: vec![3, 500], iterations_max: Some(PUSHES), ..base };
@@ -26,10 +27,11 @@ fn every_row_ends_with_the_same_store_on_every_system() {
             match &record.status {
                 Status::Ok | Status::Noisy => {
                     let row = record.test.split(" [").next().expect("a name");
-                    let items = if row.starts_with("read+write") { PUSHES } else { 1 };
+                    let items = if row.starts_with("reads") { 1 } else { PUSHES };
+                    let ops = if row == RESTART { 1 } else { PUSHES };
                     let expected = Item::new(record.size, fill).hash(items);
                     assert_eq!(record.hash.as_ref(), Some(&expected), "{record:?}");
-                    assert_eq!(record.ops_of_sample, PUSHES);
+                    assert_eq!(record.ops_of_sample, ops);
                     assert_eq!(record.tenths.is_some(), row == "read+write", "{record:?}");
                     measured.entry(row).or_default().insert(&record.system);
                 }
@@ -52,6 +54,7 @@ fn every_row_ends_with_the_same_store_on_every_system() {
             assert_eq!(measured[row], all, "{row}");
         }
         assert_eq!(measured["read+write by 8 clients"].len(), all.len() - 1);
+        assert_eq!(measured[RESTART].len(), all.len() - 1, "what lives in memory does not");
         assert_eq!(report.exit_code(), 0);
     }
 }
@@ -65,7 +68,7 @@ fn servers_end_with_the_same_store() {
             options.peers = peers.iter().filter(|it| *it == name).cloned().collect();
         });
         for size in [3, 500] {
-            for row in ["read+write", "read+write by 8 clients [none]", "reads"] {
+            for row in ["read+write", RESTART, "read+write by 8 clients [none]", "reads"] {
                 let record = report.find(row, size, name);
                 let record = record.unwrap_or_else(|| panic!("{row} on {name}"));
                 let items = if row == "reads" { 1 } else { PUSHES };

@@ -1,5 +1,5 @@
 //! Runs one hot path many times, for a profiler: `hot_paths import|parse|ratio|export|print|leaf|row|staged|
-//! process|durable|pushes|long-pushes|asked|remove|sets|typed|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
+//! process|durable|pushes|long-pushes|asked|running|operational|remove|sets|typed|batch|appends [TIMES] [FILE]`. `ratio` is that of a durable import to parsing, the least of each.
 //!
 //! `judged|unjudged|locked` change a leaf under a schema, without one and with a lock elsewhere, `references|values` add 40 000 members under a
 //! schema that has them refer to others and under one that does not; collect them with callgrind's
@@ -275,6 +275,15 @@ fn main() -> spinney::Result<()> {
                 let path = format!("/cont/lst/{0},str{0}/l", i * 7919 % ITEMS);
                 let value = Value::from(format!("x{i}"));
                 measured(|| all.edit(Datastore::Running, |edit| edit.set(&path, &value)))?;
+            }
+        }
+        "running" | "operational" => {
+            let all = store.datastores()?;
+            let which = if what == "running" { Datastore::Running } else { Datastore::Operational };
+            for i in 0..times * 1_000 {
+                let path = format!("/cont/lst/{0},str{0}/l", i * 7919 % ITEMS);
+                let value = Value::from(format!("x{i}"));
+                measured(|| all.edit(which, |edit| edit.set(&path, &value)))?;
             }
         }
         "remove" => {

@@ -20,33 +20,34 @@ use crate::global::Global;
 /// `spinney bench`.
 #[derive(Args)]
 #[command(after_help = "\
-Without options a run on the memory and LMDB backends beside a JSON file and SQLite finishes within \
-a minute. Losses are printed first. Every result is compared with all others: the exit code is 1 when \
-one is wrong. `--store` has no effect: each run makes stores of its own and removes them.
+Without options a run on the memory and LMDB backends beside a JSON file and SQLite finishes \
+within a minute. Losses are printed first. Every result is compared with all others: the exit \
+code is 1 when one is wrong. `--store` has no effect: each run makes stores of its own and \
+removes them.
 
-The suite `datastore` is whole: every row of sysrepo's published tables and those added to them, each write \
-at three levels, with a schema that judges each commit and a subscriber that is given it. It takes half an hour.
+The suite `datastore` is whole: every row of sysrepo's published tables and those added to them, \
+each write at three levels, with a schema that judges each commit and a subscriber that is given \
+it. It takes half an hour.
 
 Examples:
   spinney bench
   spinney bench datastore --sizes 1000 --backends memory,lmdb,json --records run.jsonl
   spinney bench datastore --compat --sizes 10000    # as it was published, no-op tries included
   spinney bench documents --backends memory,lmdb    # hello, person and keys with a text
-  spinney bench documents --data own.jsonl --peers sqlite,lmdb-raw
+  spinney bench --data own.jsonl --peers sqlite,lmdb-raw    # your documents, in `documents`
   spinney bench throughput --fill random --sizes 1,100
   spinney bench datastore --rows 15,A1 --baseline sqlite
   spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
   spinney bench --report report.html                # with charts; report.md for tables alone
   spinney bench --from run.jsonl --report report.html
   spinney bench --splice README.md --from docs/measured/run.jsonl
-
   spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
   spinney bench --backends lmdb --peers sqlite --durability durable
   spinney bench --backends lmdb,fjall,json,redis    # on a server of the run's own
   spinney bench --backends lmdb,redis=redis://localhost/9
 
-Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes on where \
-it ended, or was killed, with --resume:
+Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes \
+on where it ended, or was killed, with --resume:
 
   spinney bench datastore --records run.jsonl --resume")]
 pub struct Bench {
@@ -65,19 +66,19 @@ pub struct Bench {
     compare: Vec<PathBuf>,
 
     /// Measure `documents` on these files: JSON or JSON5, or `.jsonl` with a document a line
-    #[arg(long, requires = "suite", value_name = "FILE,..", value_delimiter = ',')]
+    #[arg(long, value_name = "FILE,..", value_delimiter = ',')]
     data: Vec<PathBuf>,
 
     /// Make the copies of a document differ, in `documents`
-    #[arg(long, requires = "suite")]
+    #[arg(long)]
     vary: bool,
 
     /// The texts of an item, in `throughput` [default: const]
-    #[arg(long, requires = "suite", value_enum)]
+    #[arg(long, value_enum)]
     fill: Option<Filled>,
 
     /// At most so many pushes or reads in a try of `throughput`; without it as many as were published
-    #[arg(long, requires = "suite", value_name = "N")]
+    #[arg(long, value_name = "N")]
     iterations: Option<usize>,
 
     /// The system against which ratios stand [default: file; of `documents` and `throughput` sqlite]
@@ -143,7 +144,7 @@ pub struct Bench {
 const SIGNALLED: u8 = 128;
 
 /// What is measured as a whole.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Suite {
     /// The 22 tests of sysrepo's datastore plugins, and more
     Datastore,
@@ -151,6 +152,13 @@ enum Suite {
     Documents,
     /// One array that grows by an item at a time, and its length after each
     Throughput,
+}
+
+impl Suite {
+    /// As it is written.
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 /// What the items of `throughput` hold.
@@ -186,7 +194,8 @@ impl Bench {
         if !self.from.is_empty() {
             return report_recorded(&self.from, sheet);
         }
-        let options = self.options(!global.quiet);
+        self.check_suite()?;
+        let options = self.options(!global.quiet)?;
         let signal = stop_at_signals(&options.stop)?;
         let report = spinney_lab::run(&options, systems::all(&options.backends, &options.peers)?)?;
         report.print();
@@ -199,8 +208,32 @@ impl Bench {
         }))
     }
 
-    fn options(self, progress: bool) -> Options {
-        let usual = match (self.suite, self.compat) {
+    /// The suite that is asked for by name, or by files of one's own.
+    fn suite(&self) -> Option<Suite> {
+        self.suite.or((!self.data.is_empty()).then_some(Suite::Documents))
+    }
+
+    /// Refuses what another suite would have use for.
+    fn check_suite(&self) -> Result<()> {
+        let suite = self.suite();
+        let of_one = [
+            ("--data", !self.data.is_empty(), &[Suite::Datastore, Suite::Documents][..]),
+            ("--vary", self.vary, &[Suite::Documents]),
+            ("--fill", self.fill.is_some(), &[Suite::Throughput]),
+            ("--iterations", self.iterations.is_some(), &[Suite::Throughput]),
+        ];
+        let wrong = of_one.into_iter().find(|(_, is_given, suites)| {
+            *is_given && suite.is_none_or(|suite| !suites.contains(&suite))
+        });
+        let Some((option, _, suites)) = wrong else { return Ok(()) };
+        let names: Vec<String> =
+            suites.iter().map(|suite| format!("`bench {}`", suite.name())).collect();
+        let names = names.join(" or ");
+        Err(Error::invalid_input(format!("`{option}` is of another suite; write {names}")))
+    }
+
+    fn options(self, progress: bool) -> Result<Options> {
+        let usual = match (self.suite(), self.compat) {
             (None, _) => Options::default(),
             (Some(Suite::Datastore), false) => Options::datastore(),
             (Some(Suite::Datastore), true) => Options::compat(),
@@ -209,12 +242,13 @@ impl Bench {
             (Some(Suite::Throughput), false) => Options::throughput(),
             (Some(Suite::Throughput), true) => Options::throughput_compat(),
         };
+        let is_baseline_named = self.baseline.is_some();
         let level = |level| match level {
             Level::Durable => Durability::Durable,
             Level::Process => Durability::Process,
             Level::None => Durability::None,
         };
-        Options {
+        let chosen = Options {
             sizes: self.sizes.unwrap_or(usual.sizes),
             backends: self.backends.map_or(usual.backends, without_none),
             peers: self.peers.map_or(usual.peers, with_all),
@@ -239,6 +273,13 @@ impl Bench {
             seed: self.seed,
             progress,
             ..usual
+        };
+        match is_baseline_named && !chosen.takes_part(&chosen.baseline) {
+            true => Err(Error::invalid_input(format!(
+                "`{}` takes no part in this run; the baseline is one of its backends and peers",
+                chosen.baseline
+            ))),
+            false => Ok(chosen),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use spinney_core::Result;
 
 use super::operate::{self, Standing};
-use super::rows::{Access, Place, ROUNDS, SERIES_LEN};
+use super::rows::{Access, Place, ROUNDS};
 use super::{Documents, Operation, Row, document::State};
 use crate::options::Rules;
 use crate::record::Record;
@@ -128,7 +128,7 @@ impl suite::Bench for Bench {
         if let Outcome::Settled(Some(bytes)) = outcome {
             record.notes.push(format!("{bytes} B were reclaimed"));
         }
-        if row.operation == Operation::InsertSeries
+        if matches!(row.operation, Operation::InsertSeries(_))
             && let Some(slowest) = statistics::max(&record.singles)
         {
             record
@@ -165,9 +165,18 @@ impl suite::Row for Row {
 
     fn commits_of_try(&self, _size: usize) -> usize {
         match self.operation {
-            Operation::InsertSeries => SERIES_LEN,
+            Operation::InsertSeries(len) => len,
             Operation::TellSubscribers => 2 * ROUNDS,
             _ => 1,
+        }
+    }
+
+    fn short(&self) -> Row {
+        match self.operation {
+            Operation::InsertSeries(len) => {
+                Row { operation: Operation::InsertSeries(len.min(suite::SHORT)), ..*self }
+            }
+            _ => *self,
         }
     }
 

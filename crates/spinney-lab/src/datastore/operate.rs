@@ -8,7 +8,7 @@ use crate::canonical;
 use crate::datastore::document::{
     Documents, RANGE_LEN, State, element_text, item_tree_text, leaf_text,
 };
-use crate::datastore::rows::{ROUNDS, SERIES_LEN, TENTH, storm_len};
+use crate::datastore::rows::{ROUNDS, TENTH, storm_len};
 use crate::datastore::{Operation, Row};
 use crate::suite::{Outcome, changed};
 use crate::system::{Delivery, Effect, System, Undo};
@@ -54,7 +54,7 @@ pub fn perform(
         Operation::InsertMiddle => Outcome::Effect(system.insert_after(m, n)?),
         Operation::InsertStorm => Outcome::Effect(system.insert_storm(m, n, storm_len(n))?),
         Operation::MoveElement => Outcome::Effect(system.move_last(m, n)?),
-        Operation::InsertSeries => Outcome::Series(insert_series(system, m, n)?),
+        Operation::InsertSeries(len) => Outcome::Series(insert_series(system, m, n, len)?),
         Operation::TellSubscribers => Outcome::Told(tell_subscribers(system, n)?),
         Operation::CommitLeaf | Operation::CommitTenth => {
             Outcome::Effect(system.commit_candidate()?)
@@ -63,13 +63,18 @@ pub fn perform(
     })
 }
 
-fn insert_series(system: &mut dyn System, after: usize, new: usize) -> Result<Vec<f64>> {
+fn insert_series(
+    system: &mut dyn System,
+    after: usize,
+    new: usize,
+    len: usize,
+) -> Result<Vec<f64>> {
     let begin = Instant::now();
-    let mut times = Vec::with_capacity(SERIES_LEN);
-    for new in new..new + SERIES_LEN {
+    let mut times = Vec::with_capacity(len);
+    for new in new..new + len {
         if begin.elapsed() > SERIES_MAX {
             return Err(Error::unsupported(format!(
-                "{SERIES_LEN} commits take longer than {} s",
+                "{len} commits take longer than {} s",
                 SERIES_MAX.as_secs()
             )));
         }

@@ -50,8 +50,8 @@ pub enum Operation {
     MoveElement,
     /// N / 10 items of `usr-lst`, each directly after element M, in one commit.
     InsertStorm,
-    /// 1 000 items of `usr-lst`, each directly after element M, each in a commit of its own.
-    InsertSeries,
+    /// So many items of `usr-lst`, each directly after element M, each in a commit of its own.
+    InsertSeries(usize),
     /// The candidate with one changed leaf becomes running.
     CommitLeaf,
     /// The candidate with N / 10 changed leaves becomes running.
@@ -185,7 +185,7 @@ impl Operation {
             | Operation::InsertMiddle
             | Operation::MoveElement
             | Operation::InsertStorm
-            | Operation::InsertSeries => State::Ordered,
+            | Operation::InsertSeries(_) => State::Ordered,
             Operation::ProvidedTree
             | Operation::Import
             | Operation::CreateBatch
@@ -217,7 +217,7 @@ impl Operation {
             Operation::InsertMiddle => State::OrderedInserted,
             Operation::MoveElement => State::OrderedMoved,
             Operation::InsertStorm => State::OrderedStorm,
-            Operation::InsertSeries => State::OrderedSeries,
+            Operation::InsertSeries(_) => State::OrderedSeries,
             Operation::CommitTenth => State::ItemsTenth,
         }
     }
@@ -232,7 +232,7 @@ impl Operation {
             | Operation::RemoveTree => size,
             Operation::TellSubscribers => ROUNDS * size,
             Operation::InsertStorm => storm_len(size),
-            Operation::InsertSeries => SERIES_LEN,
+            Operation::InsertSeries(len) => len,
             Operation::CommitTenth => tenth_len(size),
             _ => 1,
         }
@@ -317,7 +317,7 @@ pub const ROWS: &[Row] = &[
     row("A1", "insert middle",              Operation::InsertMiddle,  "does an insert in the middle cost one entry?"),
     long("A2", "move",                      Operation::MoveElement,   "does a move within the user's order cost one entry?"),
     row("",   "insert storm in one transaction", Operation::InsertStorm, "do N / 10 inserts at one spot cost one entry each?"),
-    long("A3", "insert storm",              Operation::InsertSeries,  "do 1 000 commits at one spot cost the same from first to last?"),
+    long("A3", "insert storm",              Operation::InsertSeries(SERIES_LEN), "do 1 000 commits at one spot cost the same from first to last?"),
     kept("17", "get tree hash cached",      Operation::ItemTree),
     kept("20", "create an item cached",     Operation::CreateLeaf),
     kept("21", "modify an item cached",     Operation::ModifyLeaf),

@@ -8,6 +8,7 @@ use spinney_core::{Error, Result};
 
 use super::rows::Access;
 use super::{Bench, Documents, Operation, ROWS, Row, document::State};
+use crate::documents::source;
 use crate::limits::{self, Sampler};
 use crate::options::{LARGE, Mode, Options, Rules, SMALL, Scope, USUAL, unknown_row};
 use crate::record::Record;
@@ -43,6 +44,10 @@ impl<'a> Suite<'a> {
                 "the row `{}` is about subscribers, which only the suite has; write `bench datastore`",
                 row.id
             )));
+        }
+        if options.wants("data") {
+            // They are measured last, and a wrong one should not end a run of half an hour.
+            options.data.iter().try_for_each(|path| source::check(path))?;
         }
         Ok(Suite { options, rows, documents: Rc::new(Documents::new(0)) })
     }
@@ -147,12 +152,12 @@ impl suite::Suite for Suite<'_> {
         })
     }
 
-    fn open(
+    fn open<'f>(
         &self,
-        factory: &dyn Factory,
+        factory: &'f dyn Factory,
         folder: &Path,
         level: Durability,
-    ) -> Result<Box<dyn suite::Bench<Row = Row>>> {
+    ) -> Result<Box<dyn suite::Bench<Row = Row> + 'f>> {
         let system = factory.open(folder, level)?;
         let documents = Rc::clone(&self.documents);
         Ok(Box::new(Bench::new(system, documents, self.options.rules)?))

@@ -68,10 +68,14 @@ impl Source {
     pub fn file(path: &FilePath, seed: u64) -> Result<Source> {
         let at = |error: Error| error.at(path.display());
         let text = read(path)?;
+        check(path)?;
         let documents = match parse(path, &text)? {
             Value::List(lines) if is_lines(path) => lines.iter().cloned().collect(),
             document => vec![document],
         };
+        if documents.is_empty() {
+            return Err(at(Error::invalid_input("it holds no documents")));
+        }
         let leaf = common_leaf(&documents, seed)?.ok_or_else(|| {
             at(Error::invalid_input(
                 "the documents have no text, number, `true`, `false` or `null` at \
@@ -98,6 +102,19 @@ pub fn json_text(path: &FilePath) -> Result<Vec<u8>> {
         Ok(_) if !is_lines(path) => Ok(text),
         _ => Answer::Tree(parse(path, &text)?).to_json(),
     }
+}
+
+/// Whether a file can be measured beside a plain JSON library, before anything is.
+///
+/// # Errors
+/// Those of [`json_text`]; `InvalidInput` for a number or a depth that the library does not take.
+pub fn check(path: &FilePath) -> Result<()> {
+    let text = json_text(path)?;
+    let read: std::result::Result<serde_json::Value, _> = serde_json::from_slice(&text);
+    read.map(drop).map_err(|error| {
+        let wrong = "serde_json, beside which it would be measured, cannot read it";
+        Error::invalid_input(wrong).with_source(error).at(path.display())
+    })
 }
 
 fn is_lines(path: &FilePath) -> bool {

@@ -138,12 +138,12 @@ impl suite::Suite for Suite<'_> {
         }
     }
 
-    fn open(
+    fn open<'f>(
         &self,
-        factory: &dyn Factory,
+        factory: &'f dyn Factory,
         folder: &Path,
         level: Durability,
-    ) -> Result<Box<dyn suite::Bench<Row = Row>>> {
+    ) -> Result<Box<dyn suite::Bench<Row = Row> + 'f>> {
         Ok(Box::new(Bench::new(factory.collection(folder, level)?, Rc::clone(&self.sets))))
     }
 

@@ -14,7 +14,7 @@ use spinney_core::{Error, Result};
 
 use crate::engine::{Each, Engine, EngineFactory, Reader, Records};
 use crate::server;
-use crate::system::Durability;
+use crate::system::{Durability, Transport};
 
 /// An engine behind a pipe.
 pub struct Piped {
@@ -93,8 +93,8 @@ impl EngineFactory for Piped {
         self.name
     }
 
-    fn label(&self) -> Option<&'static str> {
-        Some("pipe")
+    fn transport(&self) -> Transport {
+        Transport::Pipe
     }
 
     fn design(&self) -> &'static str {

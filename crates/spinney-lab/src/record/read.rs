@@ -6,7 +6,7 @@ use spinney_core::{Error, Result};
 use super::{Context, Record, Status};
 use crate::options::Mode;
 use crate::statistics::Ratio;
-use crate::system::{Durability, Kind};
+use crate::system::{Durability, Kind, Transport};
 
 const UNITS: [&str; 6] = ["us", "ms", "s", "B", "B/key", "op/s"];
 const ACCESS: [&str; 3] = ["warm", "open", "cold"];
@@ -63,7 +63,7 @@ impl Record {
             size: fields.word("size", |size| usize::try_from(size.as_u64()?).ok())?,
             system: fields.text("system")?.to_owned(),
             kind: fields.name("kind", Kind::of_name)?,
-            is_socket: fields.text("transport")? == "socket",
+            transport: fields.name("transport", Transport::of_name)?,
             mode: fields.name("mode", Mode::of_name)?,
             access: fields.name("access", |name| known(&ACCESS, name))?,
             samples: fields.samples(),
@@ -76,6 +76,7 @@ impl Record {
             ops_of_sample: json["ops_of_sample"].as_u64().map_or(1, |ops| ops as usize),
             durability: fields.name("durability", Durability::of_name)?,
             syncs: json["fsyncs_per_commit"].as_f64(),
+            system_calls: json["system_calls_per_commit"].as_f64(),
             written_bytes: fields.number("bytes_written_per_commit"),
             disk_bytes: json["bytes_on_disk"].as_u64(),
             peak_rss_bytes: json["peak_rss_bytes"].as_u64(),
@@ -160,6 +161,7 @@ pub(crate) fn sample() -> (Record, Context) {
         cpu: vec![2.0],
         ratio: Some(Ratio { value: 2.0, low: 1.5, high: 2.5 }),
         syncs: Some(1.0),
+        system_calls: Some(4.0),
         notes: vec!["a".to_owned(), "b".to_owned()],
         ..crate::row::new_record(&*factories[0], Durability::Process)
     };

@@ -4,6 +4,7 @@ use super::Report;
 use crate::amount::{in_rate, in_unit};
 use crate::options::{Mode, Rules};
 use crate::record::Record;
+use crate::system::Transport;
 
 impl Report {
     /// What holds for all of its numbers.
@@ -51,15 +52,15 @@ impl Report {
 
     /// A system's name with what sets it apart.
     pub(crate) fn shown_name(&self, system: &str) -> String {
-        match self.label(system) {
+        match self.transport(system) {
             _ if system == self.context.baseline => format!("{system} (baseline)"),
-            Some(label) => format!("{system} ({label})"),
-            None => system.to_owned(),
+            Transport::Embedded => system.to_owned(),
+            apart => format!("{system} ({})", apart.name()),
         }
     }
 
-    pub(crate) fn label(&self, system: &str) -> Option<&str> {
-        let setting = self.settings.iter().find(|setting| setting.system == system)?;
-        setting.label.as_deref()
+    pub(crate) fn transport(&self, system: &str) -> Transport {
+        let setting = self.settings.iter().find(|setting| setting.system == system);
+        setting.map_or(Transport::Embedded, |setting| setting.transport)
     }
 }

@@ -100,7 +100,7 @@ fn add_setting(settings: &mut Vec<Setting>, record: &Record, json: &Value) {
     let at = at.unwrap_or_else(|| {
         settings.push(Setting {
             system: record.system.clone(),
-            label: record.is_socket.then(|| "socket".to_owned()),
+            transport: record.transport,
             kind: record.kind,
             design: json["design"].as_str().unwrap_or_default().to_owned(),
             levels: Vec::new(),
@@ -131,7 +131,7 @@ fn is_of_table(suite: &str, record: &Record) -> bool {
 mod tests {
     use super::*;
     use crate::record::sample;
-    use crate::system::Durability;
+    use crate::system::{Durability, Transport};
 
     #[test]
     fn a_report_comes_back_from_its_lines() {
@@ -140,7 +140,7 @@ mod tests {
         let mut report = empty(&Line { record: record.clone(), context, json });
         report.settings.push(Setting {
             system: record.system.clone(),
-            label: None,
+            transport: Transport::Embedded,
             kind: Kind::Peer,
             design: "rewrites all".to_owned(),
             levels: vec![(Durability::Process, vec![("sync".to_owned(), "off".to_owned())])],

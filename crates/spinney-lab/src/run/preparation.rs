@@ -13,9 +13,8 @@ pub(super) fn disk_bytes<S: Suite>(suite: &S, factories: &[&dyn Factory]) -> u64
     let is_here = |factory: &&&dyn Factory| {
         let is_kept =
             |level: &Durability| *level != Durability::None && factory.lacks(*level).is_none();
-        // A server has a disk of its own.
-        factory.label().is_none()
-            && (is_kept(&Durability::Durable) || is_kept(&Durability::Process))
+        // Rather too much: a server that was named has a disk of its own.
+        is_kept(&Durability::Durable) || is_kept(&Durability::Process)
     };
     let systems = factories.iter().filter(is_here).count() as u64;
     let largest = suite.sizes().into_iter().map(|size| suite.disk_bytes(size)).max().unwrap_or(0);
@@ -46,7 +45,7 @@ pub(super) fn settings(factories: &[&dyn Factory], suite: &str, options: &Option
         let levels = options.durability.iter().filter(|&&level| factory.lacks(level).is_none());
         settings.push(Setting {
             system: factory.name().to_owned(),
-            label: factory.label().map(str::to_owned),
+            transport: factory.transport(),
             kind: factory.kind(),
             design: factory.design_in(suite).to_owned(),
             levels: levels.map(|&level| (level, factory.settings(level))).collect(),

@@ -20,7 +20,7 @@ use crate::answer::Answer;
 use crate::documents::collection::{By, Collection, Each, Found, Reading};
 use crate::documents::rows::{Batch, Operation};
 use crate::documents::set::{Set, parsed};
-use crate::system::{Durability, Factory, Kind, System};
+use crate::system::{Durability, Factory, Kind, System, Transport};
 
 /// Where Debian has its versions.
 const FOLDERS: [&str; 2] = ["/usr/lib/x86_64-linux-gnu/fis-gtm", "/usr/lib/fis-gtm"];
@@ -43,8 +43,8 @@ impl Factory for Gtm {
         Kind::Peer
     }
 
-    fn label(&self) -> Option<&str> {
-        Some("pipe")
+    fn transport(&self) -> Transport {
+        Transport::Pipe
     }
 
     fn design(&self) -> &str {

@@ -60,7 +60,7 @@ pub fn all(backends: &[String], peers: &[String]) -> Result<Vec<Box<dyn Factory>
             let Some(factory) = meant.find(|factory| factory.name() == name) else {
                 return Err(unknown(name, kind));
             };
-            if url.is_some() && (kind == Kind::Peer || factory.label().is_none()) {
+            if url.is_some() && (kind == Kind::Peer || !factory.transport().is_apart()) {
                 return Err(Error::invalid_input(format!(
                     "`{name}` has no server, and its stores are made by the run; write just `{name}`"
                 )));
@@ -85,6 +85,7 @@ fn unknown(name: &str, kind: Kind) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::Transport;
 
     #[test]
     fn systems_are_chosen_by_name_and_unknown_names_refused_with_the_choice() {
@@ -110,6 +111,6 @@ mod tests {
         let lacks: Vec<Option<String>> =
             chosen.iter().map(|factory| factory.lacks(crate::system::Durability::None)).collect();
         assert_eq!(lacks, [Some("no server was named; write `mongodb=URL`".to_owned()), None]);
-        assert!(chosen.iter().all(|factory| factory.label() == Some("socket")));
+        assert!(chosen.iter().all(|factory| factory.transport() == Transport::Socket));
     }
 }

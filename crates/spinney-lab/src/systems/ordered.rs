@@ -22,7 +22,7 @@ use spinney_core::{Error, Result};
 use crate::datastore::document::{item_key, leaf_text, numbered};
 use crate::documents::Collection;
 use crate::engine::{Engine, EngineFactory, Reader, Records};
-use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told};
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told, Transport};
 use crate::throughput::Array;
 use documents::Documents;
 use record::{Entry, Item};
@@ -69,8 +69,8 @@ impl Factory for Ordered {
         self.engine.name()
     }
 
-    fn label(&self) -> Option<&str> {
-        self.engine.label()
+    fn transport(&self) -> Transport {
+        self.engine.transport()
     }
 
     fn kind(&self) -> Kind {

@@ -26,7 +26,7 @@ use spinney_core::{Error, Result};
 
 use crate::documents::Collection;
 use crate::server::{self, Server, User};
-use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told};
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told, Transport};
 use crate::throughput::Array;
 
 /// Where Debian has the programs of each version.
@@ -47,8 +47,8 @@ impl Factory for Postgres {
         "postgres"
     }
 
-    fn label(&self) -> Option<&str> {
-        Some("socket")
+    fn transport(&self) -> Transport {
+        Transport::Socket
     }
 
     fn kind(&self) -> Kind {
@@ -142,23 +142,22 @@ fn other_user() -> Option<User> {
     Some(ids("postgres").or_else(|| ids("nobody")).unwrap_or((65_534, 65_534)))
 }
 
-fn make_cluster(programs: &Path, folder: &Path, user: Option<User>) -> Result<PathBuf> {
+fn make_cluster(programs: &Path, data: &Path, user: Option<User>) -> Result<()> {
     let io = |error| Error::io("cannot make the cluster of `postgres`").with_source(error);
-    let data = folder.join("data");
-    fs::create_dir(&data).map_err(io)?;
+    fs::create_dir(data).map_err(io)?;
     if let Some(user) = user {
-        server::give(&data, user).map_err(io)?;
-        let reached = server::command(Path::new("test"), Some(user)).arg("-w").arg(&data).status();
+        server::give(data, user).map_err(io)?;
+        let reached = server::command(Path::new("test"), Some(user)).arg("-w").arg(data).status();
         if !reached.is_ok_and(|status| status.success()) {
             return Err(Error::unsupported(format!(
                 "it does not run as root, and no other user reaches `{}`; choose another `--dir`",
-                folder.display()
+                data.display()
             )));
         }
     }
     let output = server::command(&programs.join("initdb"), user)
         .arg("-D")
-        .arg(&data)
+        .arg(data)
         .args(["-U", "spinney", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"])
         .current_dir("/")
         .output()
@@ -167,7 +166,7 @@ fn make_cluster(programs: &Path, folder: &Path, user: Option<User>) -> Result<Pa
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(Error::io(format!("`initdb` failed: {}", why.trim())));
     }
-    Ok(data)
+    Ok(())
 }
 
 /// A connection to a cluster, which ends with the last of them.
@@ -187,11 +186,15 @@ struct Store {
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Link {
-    /// A new cluster in `folder` with these tables.
+    /// The cluster in `folder`; a new one with these tables where there is none.
     fn start(folder: &Path, durability: Durability, schema: &str) -> Result<Link> {
         let programs = programs().ok_or_else(|| Error::unsupported("not installed"))?;
         let user = other_user();
-        let data = make_cluster(programs, folder, user)?;
+        let data = folder.join("data");
+        let is_new = !data.exists();
+        if is_new {
+            make_cluster(programs, &data, user)?;
+        }
         let arguments = |sockets: &Path, command: &mut Command| {
             command.arg("-D").arg(&data).arg("-k").arg(sockets).args(["-c", "listen_addresses="]);
             for (name, value) in settings(durability) {
@@ -201,7 +204,9 @@ impl Link {
         let answers = |sockets: &Path| connect(sockets).is_ok();
         let server = Server::start(&programs.join("postgres"), user, folder, arguments, answers)?;
         let mut link = Link::to(Arc::new(server))?;
-        link.client.batch_execute(schema).map_err(failed)?;
+        if is_new {
+            link.client.batch_execute(schema).map_err(failed)?;
+        }
         Ok(link)
     }
 

@@ -22,7 +22,7 @@ use spinney_core::{Error, Result};
 
 use crate::documents::Collection;
 use crate::server::Server;
-use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told};
+use crate::system::{Delivery, Durability, Effect, Factory, Kind, System, Told, Transport};
 use crate::throughput::Array;
 
 /// Fields by member name.
@@ -52,8 +52,8 @@ impl Factory for Redis {
         "redis-direct"
     }
 
-    fn label(&self) -> Option<&str> {
-        Some("socket")
+    fn transport(&self) -> Transport {
+        Transport::Socket
     }
 
     fn kind(&self) -> Kind {

@@ -14,6 +14,7 @@ mod documents;
 mod edit;
 mod opened;
 mod pushing;
+mod shape;
 mod store;
 mod subscriber;
 
@@ -24,7 +25,7 @@ use spinney_core::{Error, Result};
 
 use super::redis::server;
 use crate::documents::Collection;
-use crate::system::{Durability, Factory, Kind, System};
+use crate::system::{Durability, Factory, Kind, System, Transport};
 use crate::throughput::Array;
 use documents::Documents;
 use opened::{Opened, Slot};
@@ -36,6 +37,9 @@ const DESIGN: &str = "the tree `/running`; reads: a fresh snapshot, a path text;
 
 /// The backend whose server the lab can start.
 const REDIS: &str = "redis";
+
+/// Why a store in this process lacks what survives it.
+const IN_MEMORY: &str = "it lives in memory";
 
 /// The tree that holds the document.
 const TREE: &str = "/running";
@@ -86,33 +90,43 @@ impl Spinney {
 }
 
 impl Spinney {
-    /// A new, empty store.
+    /// The store in a folder; on a server that was named, a new, empty one.
     fn opened(&self, folder: &Path, durability: Durability) -> Result<Opened> {
+        let open = |url: &str| OpenOptions::new().durability(durability.into()).open(url);
         let Backend::Server { name, url } = &self.backend else {
             let url = self.url(folder).ok_or_else(|| Error::not_found("it has no place"))?;
-            let store = OpenOptions::new().durability(durability.into()).open(&url)?;
+            let store = open(&url)?;
             let in_memory = self.backend == Backend::Memory;
-            return Ok(Opened { store, in_memory, slot: None, server: None });
+            let transient = in_memory.then_some(IN_MEMORY);
+            return Ok(Opened { store, in_memory, transient, slot: None, server: None });
         };
-        let (url, server) = match url {
-            Some(url) => (url.clone(), None),
-            None if *name == REDIS => {
-                let server = server::start(folder, durability)?;
-                (server::url(server.sockets()), Some(server))
+        let Some(url) = url else {
+            if *name != REDIS {
+                return Err(Error::unsupported(no_server(name)));
             }
-            None => return Err(Error::unsupported(no_server(name))),
+            let server = server::start(folder, durability)?;
+            let store = open(&format!("{}?store=bench", server::url(server.sockets())))?;
+            let transient = (durability == Durability::None).then_some(server::FORGETS);
+            return Ok(Opened {
+                store,
+                in_memory: false,
+                transient,
+                slot: None,
+                server: Some(server),
+            });
         };
         let slot = Slot::take();
         let separator = if url.contains('?') { '&' } else { '?' };
         let url = format!("{url}{separator}store=bench-{}", slot.number());
-        let store = OpenOptions::new().durability(durability.into()).open(&url)?;
+        let store = open(&url)?;
         if store.read()?.count("")? != Some(0) {
             return Err(Error::already_exists(format!(
                 "the store `{}` is not empty; the lab writes and empties it",
                 spinney::network::redacted(&url)
             )));
         }
-        Ok(Opened { store, in_memory: false, slot: Some(slot), server })
+        let transient = Some("a server that was named is not stopped");
+        Ok(Opened { store, in_memory: false, transient, slot: Some(slot), server: None })
     }
 
     /// Whether its stores are on a server that the lab starts.
@@ -136,8 +150,11 @@ impl Factory for Spinney {
         }
     }
 
-    fn label(&self) -> Option<&str> {
-        matches!(self.backend, Backend::Server { .. }).then_some("socket")
+    fn transport(&self) -> Transport {
+        match self.backend {
+            Backend::Server { .. } => Transport::Socket,
+            _ => Transport::Embedded,
+        }
     }
 
     fn kind(&self) -> Kind {
@@ -173,7 +190,7 @@ impl Factory for Spinney {
             _ if self.starts_redis() => server::lacks(),
             (Backend::Server { name, url: None }, _) => Some(no_server(name)),
             (Backend::Memory, Durability::Durable | Durability::Process) => {
-                Some("it lives in memory".to_owned())
+                Some(IN_MEMORY.to_owned())
             }
             _ => None,
         }

@@ -20,7 +20,7 @@ mod documents;
 mod rows;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params};
 use serde_json::{Value, json};
@@ -128,7 +128,9 @@ impl Factory for Sqlite {
     }
 
     fn array(&self, folder: &Path, durability: Durability) -> Result<Box<dyn Array>> {
-        drop(create(folder, durability, array::SCHEMA)?);
+        if !path(folder).exists() {
+            drop(create(folder, durability, array::SCHEMA)?);
+        }
         Ok(Box::new(array::Array::new(folder, durability)?))
     }
 
@@ -145,9 +147,13 @@ fn create(folder: &Path, durability: Durability, schema: &str) -> Result<Connect
     Ok(database)
 }
 
+fn path(folder: &Path) -> PathBuf {
+    folder.join("store.sqlite")
+}
+
 /// A connection to the database in a folder.
 fn connect(folder: &Path, durability: Durability) -> Result<Connection> {
-    let database = Connection::open(folder.join("store.sqlite")).map_err(failed)?;
+    let database = Connection::open(path(folder)).map_err(failed)?;
     for (name, value) in PRAGMAS {
         database.pragma_update(None, name, value).map_err(failed)?;
     }

@@ -36,7 +36,7 @@ impl Report {
                             Cell::new(backend),
                             number(ours.map_or("-".to_owned(), milliseconds)).fg(Color::Red),
                             number(milliseconds(*bound.start())),
-                            Cell::new(reason(record, self.label(backend).is_some())),
+                            Cell::new(reason(record, self.transport(backend).is_apart())),
                         ]);
                     }
                 }
@@ -78,11 +78,11 @@ fn published_rows() -> impl Iterator<Item = (&'static Row, &'static Published)> 
     in_order().filter_map(|row| Some((row, Published::of(row.published()?)?)))
 }
 
-fn reason(record: &Record, is_socket: bool) -> String {
+fn reason(record: &Record, is_apart: bool) -> String {
     match &record.status {
         Status::Skipped(reason) => format!("skipped: {reason}"),
         status if status.is_void() => status.text(),
-        _ if is_socket => "each request waits for a server".to_owned(),
+        _ if is_apart => "each request waits for a server".to_owned(),
         // The published figures are processor time.
         _ => match statistics::median(&record.cpu) {
             Some(cpu_us) => format!("slower; {} of processor time", in_time(cpu_us)),

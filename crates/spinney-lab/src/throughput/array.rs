@@ -28,6 +28,13 @@ pub trait Array {
     /// Appends the store as JSON text, `{"array":[...]}`, without spaces.
     fn export(&mut self, out: &mut Vec<u8>) -> Result<()>;
 
+    /// Why it is gone, or not closed, when it is dropped; `None` where [`Factory::array`] then finds it again.
+    ///
+    /// [`Factory::array`]: crate::system::Factory::array
+    fn transient(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Another client of the same array, for a thread of its own.
     fn client(&self) -> Result<Box<dyn Array + Send>> {
         Err(Error::unsupported("it has one client"))
@@ -46,5 +53,31 @@ pub trait Array {
     /// The bytes of a store that keeps nothing in its folder.
     fn memory_bytes(&self) -> Option<u64> {
         None
+    }
+}
+
+/// The text of a store whose items have texts of their own.
+pub struct Export<'a> {
+    out: &'a mut Vec<u8>,
+    comma: &'static [u8],
+}
+
+impl<'a> Export<'a> {
+    /// Begins it in `out`.
+    pub fn begin(out: &'a mut Vec<u8>) -> Export<'a> {
+        out.extend_from_slice(b"{\"array\":[");
+        Export { out, comma: b"" }
+    }
+
+    /// The next item, as JSON without spaces.
+    pub fn item(&mut self, json: &[u8]) {
+        self.out.extend_from_slice(self.comma);
+        self.out.extend_from_slice(json);
+        self.comma = b",";
+    }
+
+    /// Ends it.
+    pub fn end(self) {
+        self.out.extend_from_slice(b"]}");
     }
 }

@@ -19,9 +19,14 @@ const LOOP: Duration = Duration::from_secs(1);
 /// The clock is looked at once in so many reads, after as many first ones.
 const CLOCK_EACH: usize = 64;
 
+/// Opens what there is of an array.
+type Open<'f> = Box<dyn Fn() -> Result<Box<dyn Array>> + 'f>;
+
 /// An array between its rows.
-pub struct Bench {
-    array: Box<dyn Array>,
+pub struct Bench<'f> {
+    open: Open<'f>,
+    /// `None` where it could not be opened again.
+    array: Option<Box<dyn Array>>,
     item: Rc<Item>,
     mode: Mode,
     /// Items that the array holds; `None` when that is not known.
@@ -32,10 +37,19 @@ pub struct Bench {
     iterations: Vec<usize>,
 }
 
-impl Bench {
-    /// An empty array, to which this item is pushed.
-    pub fn new(array: Box<dyn Array>, item: Rc<Item>, mode: Mode) -> Bench {
-        Bench { array, item, mode, pushed: Some(0), clients: Vec::new(), iterations: Vec::new() }
+impl<'f> Bench<'f> {
+    /// An array that is empty when it is opened first, to which this item is pushed.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub fn new(open: Open<'f>, item: Rc<Item>, mode: Mode) -> Result<Bench<'f>> {
+        let array = Some(open()?);
+        let (pushed, clients, iterations) = (Some(0), Vec::new(), Vec::new());
+        Ok(Bench { open, array, item, mode, pushed, clients, iterations })
+    }
+
+    fn array(&mut self) -> &mut dyn Array {
+        &mut **self.array.as_mut().expect("a run ends where it cannot be opened")
     }
 
     /// Whether a try is over after so many iterations.
@@ -52,11 +66,12 @@ impl Bench {
 
     fn push_alone(&mut self, row: &Row) -> Result<Outcome> {
         let mut times = Vec::with_capacity(row.iterations(self.item.len()));
+        let item = Rc::clone(&self.item);
         let begin = Instant::now();
         let mut last = begin;
         while !self.is_over(row, times.len(), begin)? {
-            self.array.push(&self.item)?;
-            let len = self.array.count()?;
+            self.array().push(&item)?;
+            let len = self.array().count()?;
             let now = Instant::now();
             times.push((now - last).as_nanos() as f64 / 1e3);
             last = now;
@@ -92,6 +107,14 @@ impl Bench {
         Ok(Outcome::Many(count))
     }
 
+    /// What is there afterwards is compared as after any other row.
+    fn restart(&mut self) -> Result<Outcome> {
+        self.array = None;
+        self.array = Some((self.open)()?);
+        self.array().count()?;
+        Ok(Outcome::Many(1))
+    }
+
     fn read(
         &mut self,
         row: &Row,
@@ -109,28 +132,39 @@ impl Bench {
             if is_due && self.is_over(row, done, begin)? {
                 break;
             }
-            one(&mut *self.array, done)?;
+            one(self.array(), done)?;
             done += 1;
         }
         Ok(Outcome::Many(done))
     }
 }
 
-impl suite::Bench for Bench {
+impl suite::Bench for Bench<'_> {
     type Row = Row;
 
+    fn allow(&mut self, row: &Row) -> Result<()> {
+        match self.array().transient().filter(|_| row.operation == Operation::Restart) {
+            Some(reason) => Err(Error::unsupported(reason)),
+            None => Ok(()),
+        }
+    }
+
     fn prepare(&mut self, row: &Row) -> Result<()> {
-        let wanted = usize::from(!suite::Row::writes(row));
+        let wanted = row.items_before(self.item.len());
         if self.pushed == Some(wanted) {
             return Ok(());
         }
-        if self.pushed != Some(0) {
-            self.array.clear()?;
-            self.array.settle()?;
+        if self.pushed.take() != Some(0) {
+            self.array().clear()?;
+            self.array().settle()?;
+        }
+        let (item, begin) = (Rc::clone(&self.item), Instant::now());
+        for done in 1..=wanted {
+            self.array().push(&item)?;
+            is_in_time(begin.elapsed(), done, wanted)?;
         }
         if wanted > 0 {
-            self.array.push(&self.item)?;
-            self.array.settle()?;
+            self.array().settle()?;
         }
         self.pushed = Some(wanted);
         Ok(())
@@ -138,7 +172,7 @@ impl suite::Bench for Bench {
 
     fn arm(&mut self, row: &Row) -> Result<()> {
         if let Operation::PushTogether(clients) = row.operation {
-            self.clients = (0..clients).map(|_| self.array.client()).collect::<Result<_>>()?;
+            self.clients = (0..clients).map(|_| self.array().client()).collect::<Result<_>>()?;
         }
         Ok(())
     }
@@ -150,6 +184,7 @@ impl suite::Bench for Bench {
         let outcome = match row.operation {
             Operation::Push => self.push_alone(row)?,
             Operation::PushTogether(_) => self.push_together(row)?,
+            Operation::Restart => self.restart()?,
             Operation::Length => self.read(row, |array, _| match array.count()? {
                 1 => Ok(()),
                 len => Err(wrong(row, len, 1)),
@@ -184,7 +219,7 @@ impl suite::Bench for Bench {
     fn verify(&mut self, _row: &Row, _outcome: &Outcome) -> Result<(String, bool)> {
         let expected = self.item.store(self.pushed.unwrap_or_default());
         let mut got = Vec::with_capacity(expected.len());
-        self.array.export(&mut got)?;
+        self.array().export(&mut got)?;
         // Equal texts hash equal; canonical form is made only where they differ.
         if got != expected {
             got = canonical::canonical(&got)?;
@@ -213,15 +248,15 @@ impl suite::Bench for Bench {
     }
 
     fn settle(&mut self) -> Result<()> {
-        self.array.settle()
+        self.array().settle()
     }
 
     fn processes(&self) -> Vec<u32> {
-        self.array.processes()
+        self.array.as_ref().map_or_else(Vec::new, |array| array.processes())
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        self.array.memory_bytes()
+        self.array.as_ref().and_then(|array| array.memory_bytes())
     }
 }
 

@@ -9,6 +9,6 @@ pub mod item;
 pub mod rows;
 mod suite;
 
-pub use array::Array;
+pub use array::{Array, Export};
 pub use item::Item;
 pub(crate) use suite::Suite;

@@ -9,6 +9,8 @@ pub enum Operation {
     Push,
     /// The same by so many clients at once.
     PushTogether(usize),
+    /// The store is closed and opened again, until it tells the length.
+    Restart,
     /// The length of an array with one item, again and again.
     Length,
     /// One text of its item, again and again.
@@ -45,6 +47,7 @@ const STORE_BYTES: usize = 36_000_000;
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
     row("read+write",            Operation::Push,                  &SIZES,       "does a push cost its item, or the array that it is pushed to?"),
+    row("stop and start again",  Operation::Restart,               &SIZES,       "how long until what was pushed is there again?"),
     row("read+write by 8 clients", Operation::PushTogether(CLIENTS), &[1, 100],    "do clients share what a durable commit costs?"),
     row("reads",                 Operation::Length,                &[10_000_000], "what does one number cost beside 90 MB?"),
     row("reads of texts",        Operation::Text,                  &[10_000_000], "and one text out of them?"),
@@ -60,7 +63,16 @@ const fn row(
 }
 
 impl Row {
-    /// Iterations of one try with items of `size` texts.
+    /// Items that the array holds before a try with items of `size` texts.
+    pub fn items_before(&self, size: usize) -> usize {
+        match self.operation {
+            Operation::Push | Operation::PushTogether(_) => 0,
+            Operation::Restart => self.iterations(size),
+            Operation::Length | Operation::Text => 1,
+        }
+    }
+
+    /// Iterations of one try with items of `size` texts; of a restart, those before it.
     pub fn iterations(&self, size: usize) -> usize {
         let iterations = match self.operation {
             Operation::Length | Operation::Text => READS,
@@ -102,6 +114,9 @@ impl suite::Row for Row {
     }
 
     fn ops(&self, size: usize) -> usize {
-        self.iterations(size)
+        match self.operation {
+            Operation::Restart => 1,
+            _ => self.iterations(size),
+        }
     }
 }

@@ -98,13 +98,14 @@ impl suite::Suite for Suite<'_> {
         }
     }
 
-    fn open(
+    fn open<'f>(
         &self,
-        factory: &dyn Factory,
+        factory: &'f dyn Factory,
         folder: &Path,
         level: Durability,
-    ) -> Result<Box<dyn suite::Bench<Row = Row>>> {
-        let array = factory.array(folder, level)?;
-        Ok(Box::new(Bench::new(array, Rc::clone(&self.item), self.options.mode)))
+    ) -> Result<Box<dyn suite::Bench<Row = Row> + 'f>> {
+        let folder = folder.to_owned();
+        let open = Box::new(move || factory.array(&folder, level));
+        Ok(Box::new(Bench::new(open, Rc::clone(&self.item), self.options.mode)?))
     }
 }

@@ -169,6 +169,7 @@ impl Journal {
     pub fn restart(&mut self, checkpointed: Checkpointed) {
         self.buffer.clear();
         self.lent_len = 0;
+        self.landed.clear();
         self.end = Position { generation: checkpointed.generation + 1, offset: 0 };
         self.checksum = checkpointed.checksum;
     }

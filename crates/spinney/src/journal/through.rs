@@ -40,6 +40,11 @@ impl Blocks {
         blocks[head.len()..head.len() + records.len()].copy_from_slice(records);
     }
 
+    /// Forgets where they are; the memory is used again.
+    pub(super) fn clear(&mut self) {
+        self.end = Position::default();
+    }
+
     fn blocks(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]
     }
@@ -57,8 +62,8 @@ fn head_len(position: Position) -> usize {
 }
 
 impl Journal {
-    /// Lends what is buffered, to be written by [`Blocks`] while others append; `None` when nothing is.
-    /// What is before it must be durable.
+    /// Lends what is buffered, to be written while others append; `None` when nothing is. What is before
+    /// it must be durable.
     ///
     /// # Errors
     /// `Io`; nothing has changed then.
@@ -98,7 +103,7 @@ impl Journal {
     }
 }
 
-/// Of the lock of a journal: who would write waits here until what is lent has landed.
+/// Where those who would write a journal wait until what is lent of it has landed.
 #[derive(Default)]
 pub struct Landing(Condvar);
 

@@ -9,7 +9,7 @@ use spinney_core::{Error, Result};
 pub struct NetworkOptions {
     /// How long it waits for a connection or one answer (default: 5 seconds).
     pub timeout: Duration,
-    /// How long it asks again when answers are lost, before it gives up (default: 15 seconds).
+    /// How long it asks again when answers are lost, before it gives up, and once in any case (default: 15 seconds).
     pub patience: Duration,
     /// Bytes of records that it keeps (default: 64 MiB).
     pub cache_len_max: usize,

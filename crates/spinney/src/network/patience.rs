@@ -17,20 +17,23 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 pub struct Pauses {
     until: Instant,
     next: Duration,
+    has_paused: bool,
 }
 
 impl Pauses {
     /// Pauses that end after a time.
     pub fn new(patience: Duration) -> Pauses {
-        Pauses { until: Instant::now() + patience, next: PAUSE_MIN }
+        Pauses { until: Instant::now() + patience, next: PAUSE_MIN, has_paused: false }
     }
 
-    /// Waits; `false` when the time is up.
+    /// Waits; `false` when the time is up, and it is not the first pause: a process that was stopped for
+    /// longer, with the machine or by a signal, has lost its connection and not tried again.
     pub fn pause(&mut self) -> bool {
         let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if left.is_zero() && self.has_paused {
             return false;
         }
+        self.has_paused = true;
         thread::sleep(self.next.mul_f64(fastrand::f64()).min(left));
         self.next = (self.next * 2).min(PAUSE_MAX);
         true
@@ -94,4 +97,24 @@ pub fn expired() -> Error {
         "the server does not keep this state any longer: it was not read for longer than its lease, \
          while others wrote; read the store again, or open it with a longer lease",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_asked_once_more_however_long_it_took() {
+        let lost = || Failure::Lost(Error::io("the connection was lost"));
+        let mut answers = vec![Ok(1), Err(lost())];
+        let answer = ask(Duration::ZERO, || answers.pop().expect("it is asked twice"));
+        assert!(matches!(answer, Ok(1)));
+        let mut tries = 0;
+        let given_up = ask::<()>(Duration::ZERO, || {
+            tries += 1;
+            Err(lost())
+        });
+        assert!(matches!(given_up, Err(GivenUp::Unknown(_))));
+        assert_eq!(tries, 2);
+    }
 }

@@ -20,13 +20,16 @@ pub struct Array {
 }
 
 impl Array {
-    /// A file with an empty array.
+    /// What is in a file, or one with an empty array.
     ///
     /// # Errors
-    /// `Io` when it cannot be written.
+    /// `Io` when it cannot be read or written.
     pub fn new(file: Place) -> Result<Array> {
         let mut array = Array { file, root: Value::Null };
-        array.clear()?;
+        match array.file.path.exists() {
+            true => array.root = array.file.read()?,
+            false => array.clear()?,
+        }
         Ok(array)
     }
 

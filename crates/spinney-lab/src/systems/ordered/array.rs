@@ -9,7 +9,7 @@ use spinney_core::{Error, Result};
 
 use crate::documents::set::parsed;
 use crate::engine::{Engine, Reader};
-use crate::throughput::{Array as Contract, Item};
+use crate::throughput::{Array as Contract, Export, Item};
 
 /// What a report says of it.
 pub const DESIGN: &str = "a record an item (position, JSON text); the length is one more than the greatest \
@@ -23,7 +23,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// A store that is empty.
+    /// What is in a store, if anything.
     pub fn new(engine: Box<dyn Engine>) -> Array {
         Array { engine: engine.into() }
     }
@@ -60,17 +60,14 @@ impl Contract for Array {
     }
 
     fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(b"{\"array\":[");
+        let mut export = Export::begin(out);
         self.engine.read(&mut |reader| {
             reader.scan(ITEMS, &[], &mut |_, json| {
-                if !out.ends_with(b":[") {
-                    out.push(b',');
-                }
-                out.extend_from_slice(json);
+                export.item(json);
                 Ok(true)
             })
         })?;
-        out.extend_from_slice(b"]}");
+        export.end();
         Ok(())
     }
 

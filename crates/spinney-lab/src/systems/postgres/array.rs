@@ -7,7 +7,7 @@ use spinney_core::{Error, Result};
 use std::sync::Arc;
 
 use super::{Link, failed};
-use crate::throughput::{Array as Contract, Item};
+use crate::throughput::{Array as Contract, Export, Item};
 
 /// What a report says of it.
 pub const DESIGN: &str = "a cluster of its own on a Unix socket; a row an item as JSONB, its position from a \
@@ -54,17 +54,14 @@ impl Contract for Array {
     }
 
     fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(b"{\"array\":[");
+        let mut export = Export::begin(out);
         for position in 0..self.count()? as i64 {
             // One after the other: together they are more than a driver keeps well.
             let sql = "SELECT item::text FROM items WHERE position = $1";
             let row = self.link.row(sql, &[&position])?;
-            if position > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(row.get::<_, &str>(0).as_bytes());
+            export.item(row.get::<_, &str>(0).as_bytes());
         }
-        out.extend_from_slice(b"]}");
+        export.end();
         Ok(())
     }
 

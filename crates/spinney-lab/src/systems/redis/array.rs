@@ -5,8 +5,8 @@
 
 use spinney_core::{Error, Result};
 
-use super::Link;
-use crate::throughput::{Array as Contract, Item};
+use super::{Link, server};
+use crate::throughput::{Array as Contract, Export, Item};
 
 /// What a report says of it.
 pub const DESIGN: &str = "a server of its own on a Unix socket; a list of items as JSON texts: RPUSH, LLEN, a \
@@ -46,17 +46,18 @@ impl Contract for Array {
     }
 
     fn export(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(b"{\"array\":[");
+        let mut export = Export::begin(out);
         for position in 0..self.count()? {
             let command = ::redis::cmd("LINDEX").arg(LIST).arg(position).clone();
             let item: Vec<u8> = self.link.ask(&command)?;
-            if position > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(&item);
+            export.item(&item);
         }
-        out.extend_from_slice(b"]}");
+        export.end();
         Ok(())
+    }
+
+    fn transient(&self) -> Option<&'static str> {
+        self.link.is_in_memory.then_some(server::FORGETS)
     }
 
     fn client(&self) -> Result<Box<dyn Contract + Send>> {

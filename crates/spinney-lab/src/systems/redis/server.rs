@@ -11,6 +11,9 @@ use spinney_core::Result;
 use crate::server::{self, Server};
 use crate::system::Durability;
 
+/// Why one at level `none` has nothing when it is started again.
+pub const FORGETS: &str = "the server keeps nothing when it ends";
+
 const PROGRAM: &str = "redis-server";
 /// The name of its socket.
 const SOCKET: &str = "redis";

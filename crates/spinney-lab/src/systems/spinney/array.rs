@@ -25,13 +25,16 @@ pub struct Array {
 }
 
 impl Array {
-    /// The store, with an empty array.
+    /// What is in a store, or an empty array.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Those of reading and writing.
     pub fn new(opened: Opened) -> Result<Array> {
+        let is_new = opened.store.read()?.count(ARRAY)?.is_none();
         let mut array = Array { opened: Arc::new(opened), path: String::new() };
-        array.clear()?;
+        if is_new {
+            array.clear()?;
+        }
         Ok(array)
     }
 }
@@ -68,6 +71,10 @@ impl Contract for Array {
         self.opened.store.read()?.visit("", &mut writer)?;
         writer.finish()?;
         Ok(())
+    }
+
+    fn transient(&self) -> Option<&'static str> {
+        self.opened.transient
     }
 
     fn client(&self) -> Result<Box<dyn Contract + Send>> {

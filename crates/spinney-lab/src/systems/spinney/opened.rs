@@ -13,7 +13,9 @@ pub struct Opened {
     pub store: spinney::Store,
     /// Whether it keeps nothing in its folder.
     pub in_memory: bool,
-    /// It lives on a server, where nothing may be left.
+    /// Why it is gone, or not closed, when it is dropped.
+    pub transient: Option<&'static str>,
+    /// It lives on a server that was named, where nothing may be left.
     pub slot: Option<Slot>,
     /// That server, where the lab has started it.
     pub server: Option<Server>,
@@ -21,7 +23,7 @@ pub struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        if self.slot.is_some() && self.server.is_none() {
+        if self.slot.is_some() {
             // A server that is gone has nothing to be cleaned.
             let _ = self.remove_all();
             let _ = self.store.forget_before(u64::MAX).and_then(|_| self.store.reclaim());

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use serde::Serialize;
 use spinney::datastores::{CandidateCommit, Datastore};
 use spinney::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 use spinney::query::{Query, QueryLimits};
@@ -15,14 +14,15 @@ use super::TREE;
 use super::edit::Edit;
 use super::opened::Opened;
 use super::pushing::Pushing;
+use super::shape::{
+    ENTRIES, Entry, ITEMS, Item, entry, item, with_ancestors, write_element_path, write_leaf_path,
+    write_path,
+};
 use super::subscriber::Counting;
 use crate::answer::Answer;
-use crate::datastore::document::{item_key, leaf_text, numbered, push_item_key};
+use crate::datastore::document::item_key;
 use crate::datastore::rows::Place;
 use crate::system::{Delivery, Durability, Effect, System};
-
-const ITEMS: &str = "/running/cont/lst";
-const ENTRIES: &str = "/running/cont/usr-lst";
 
 /// The model of the suite: types, required and unknown members; `k1` and `k2` are unique as a key,
 /// `k` by a keyword.
@@ -374,15 +374,6 @@ impl System for Store {
     }
 }
 
-/// An item below the containers that lead to it.
-fn with_ancestors(key: &str, item: Value) -> Value {
-    ["cont", "lst", key].into_iter().rev().fold(item, |below, key| {
-        let mut map = Map::new();
-        map.insert(key, below);
-        Value::Map(map)
-    })
-}
-
 /// The `k` of all entries that are stored.
 fn known_keys(transaction: &Transaction<'_>) -> Result<HashSet<u64>> {
     let entries = transaction.get(ENTRIES)?;
@@ -394,65 +385,6 @@ fn known_keys(transaction: &Transaction<'_>) -> Result<HashSet<u64>> {
             _ => Err(missing()),
         })
         .collect()
-}
-
-fn write_path(i: usize, path: &mut String) {
-    path.clear();
-    path.push_str(ITEMS);
-    path.push('/');
-    push_item_key(i, path);
-}
-
-fn write_leaf_path(i: usize, path: &mut String) {
-    write_path(i, path);
-    path.push_str("/l");
-}
-
-fn write_element_path(position: usize, path: &mut String) {
-    path.clear();
-    write!(path, "{ENTRIES}/{position}").expect("strings take all");
-}
-
-/// An item as programs have it.
-#[derive(Serialize)]
-struct Item {
-    k1: usize,
-    k2: String,
-    l: String,
-}
-
-impl Item {
-    fn new(i: usize) -> Item {
-        Item { k1: i, k2: numbered("str", i), l: leaf_text(i) }
-    }
-}
-
-/// An entry of the list in the user's order as programs have it.
-#[derive(Serialize)]
-struct Entry {
-    k: usize,
-    l: String,
-}
-
-impl Entry {
-    fn new(i: usize) -> Entry {
-        Entry { k: i, l: leaf_text(i) }
-    }
-}
-
-fn item(i: usize) -> Value {
-    let mut map = Map::new();
-    map.insert("k1", i as u64);
-    map.insert("k2", numbered("str", i));
-    map.insert("l", leaf_text(i));
-    Value::Map(map)
-}
-
-fn entry(i: usize) -> Value {
-    let mut map = Map::new();
-    map.insert("k", i as u64);
-    map.insert("l", leaf_text(i));
-    Value::Map(map)
 }
 
 fn missing() -> Error {

@@ -12,7 +12,7 @@ use spinney_core::Result;
 
 use super::{connect, failed, text};
 use crate::system::Durability;
-use crate::throughput::{Array as Contract, Item};
+use crate::throughput::{Array as Contract, Export, Item};
 
 /// What a report says of it.
 pub const DESIGN: &str = "a row an item: position as the primary key, JSON text; the length is one more \
@@ -73,14 +73,11 @@ impl Contract for Array {
         let sql = "SELECT item FROM items ORDER BY position";
         let mut select = self.database.prepare_cached(sql).map_err(failed)?;
         let mut rows = select.query([]).map_err(failed)?;
-        out.extend_from_slice(b"{\"array\":[");
+        let mut export = Export::begin(out);
         while let Some(row) = rows.next().map_err(failed)? {
-            if !out.ends_with(b"[") {
-                out.push(b',');
-            }
-            out.extend_from_slice(text(row, 0)?.as_bytes());
+            export.item(text(row, 0)?.as_bytes());
         }
-        out.extend_from_slice(b"]}");
+        export.end();
         Ok(())
     }
 
