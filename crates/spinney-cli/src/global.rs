@@ -164,6 +164,16 @@ impl Global {
         self.seated(settled(write.options().open(&self.store)?)?)
     }
 
+    /// Tells who makes the node `/` that it is not the root, for which it is often taken.
+    pub fn note_new_root(&self, store: &Store, path: &str) -> Result<()> {
+        if path == "/" && store.read()?.kind(path)?.is_none() {
+            self.note(
+                "`/` is made, the member with an empty name; the root is the empty path: `\"\"`",
+            );
+        }
+        Ok(())
+    }
+
     /// Tells the user something that is not data.
     pub fn note(&self, text: &str) {
         if !self.quiet {

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use spinney::datastores::Datastore::{Candidate, Operational, Running};
 use spinney::datastores::{CandidateCommit, CandidateState, Datastores};
+use spinney::schemas::SchemaOptions;
 use spinney::{ErrorKind, LockOptions, Store, Value};
 use spinney_conformance::child::{self, kill, said, say, start};
 use spinney_conformance::folder;
+use spinney_conformance::subject::json;
 
 /// Long enough for whatever is to happen.
 const LONG: Duration = Duration::from_secs(60);
@@ -97,6 +99,30 @@ fn a_candidate_that_the_dead_had_locked_is_gone() {
         assert_eq!(at(&all, Running, "/a"), Some(1.into()));
         assert_eq!(at(&all, Running, "/b"), Some(n.into()));
     }
+}
+
+#[test]
+fn a_commit_of_the_dead_is_rolled_back_whatever_schema_came_meanwhile() {
+    let dir = folder::temporary();
+    let store = open(dir.path());
+    store.write(|tx| tx.set("/running/a", &1.into())).expect("it is set");
+    let mut committer = start("committer", dir.path());
+    said(&mut committer).next().expect("it commits");
+    kill(committer);
+    let schema = json(r#"{"properties": {"a": {"minimum": 2}}}"#);
+    store.set_schema("/running", &schema, SchemaOptions::default()).expect("it fits");
+    let end =
+        |tx: &mut spinney::Transaction<'_>| tx.set("/.datastores/confirm/deadline", &1.into());
+    store.write(end).expect("its time is up");
+    drop(store);
+    let store = open(dir.path());
+    let all = store.datastores().expect("datastores");
+    assert_eq!(at(&all, Running, "/a"), Some(1.into()));
+    assert_eq!(all.unconfirmed().expect("an answer"), None);
+    let newest = store.read().expect("a state").log().expect("reads").next().expect("a commit");
+    let message = newest.expect("reads").entry.note.message;
+    assert!(message.contains("made nevertheless: the schema of `/running`"), "{message}");
+    assert!(!store.check_schema("/running").expect("it is judged").is_valid());
 }
 
 #[test]

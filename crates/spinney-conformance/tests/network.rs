@@ -1,7 +1,7 @@
 //! What all backends of servers share, over a server in this process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -260,6 +260,52 @@ fn an_import_amid_commits_of_others_loses_nothing() {
     theirs.wait_until_reclaimed();
     theirs.reclaim().expect("reclaims");
     let report = theirs.read().and_then(|snapshot| snapshot.check()).expect("checks");
+    assert!(report.is_sound() && report.queued == 0, "{report:?}");
+}
+
+/// What is tidied up, judged or compared meanwhile is tried again, as writes are; nobody is told of a conflict.
+#[test]
+fn who_forgets_reclaims_or_looks_amid_commits_of_others_is_not_told_of_them() {
+    let server = Reference::new();
+    let (ours, theirs) = (store(server.another()), store(server.another()));
+    ours.write(|tx| tx.set("/t/n", &0.into())).expect("write");
+    // It has heard of one commit, and forgets all.
+    for n in 1..4 {
+        theirs.write(|tx| tx.set("/t/n", &n.into())).expect("write");
+    }
+    assert_eq!(ours.forget_before(u64::MAX).expect("forgets"), 4);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut n = 4;
+            while !is_over.load(Ordering::Relaxed) {
+                let members: Value = (0..200).map(Value::from).collect::<Vec<_>>().into();
+                theirs.write(|tx| tx.set("/t/big", &members)).expect("write");
+                theirs.write(|tx| tx.set("/t/n", &n.into())).expect("write");
+                n += 1;
+            }
+        });
+        let mut forgotten = 0;
+        for round in 0..100 {
+            forgotten += ours.forget_before(u64::MAX).expect("forgets");
+            ours.reclaim().expect("reclaims");
+            ours.validate(|tx| tx.set("/t/ours", &round.into())).expect("judges");
+            let newest = ours.read().and_then(|all| all.revision()).expect("read");
+            match ours.between(newest.saturating_sub(2), newest) {
+                Ok(_) => {}
+                Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        println!("{forgotten} commits were forgotten amid others");
+        assert!(forgotten > 0);
+    });
+    // What is tidied up in the background is over.
+    theirs.wait_until_reclaimed();
+    ours.forget_before(u64::MAX).expect("forgets");
+    ours.wait_until_reclaimed();
+    ours.reclaim().expect("reclaims");
+    let report = ours.read().and_then(|snapshot| snapshot.check()).expect("checks");
     assert!(report.is_sound() && report.queued == 0, "{report:?}");
 }
 

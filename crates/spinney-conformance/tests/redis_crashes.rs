@@ -256,11 +256,9 @@ fn an_import_amid_commits_of_others_loses_nothing() {
             println!("{tries} tries, {} commits of others", sum - 1);
         });
     });
-    drop(importer);
-    let store = open(&url);
-    store.forget_before(u64::MAX).expect("forgets");
-    store.wait_until_reclaimed();
-    store.reclaim().expect("reclaims");
-    let report = store.read().and_then(|snapshot| snapshot.check()).expect("checks");
+    importer.forget_before(u64::MAX).expect("forgets");
+    importer.wait_until_reclaimed();
+    importer.reclaim().expect("reclaims");
+    let report = importer.read().and_then(|snapshot| snapshot.check()).expect("checks");
     assert!(report.is_sound() && report.queued == 0, "{report:?}");
 }

@@ -9,9 +9,8 @@ use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::backend::{
-    Backend, Batch, Change, Direction, Outcome, RecordKey, Revision, Snapshot, TreeId,
-};
+use crate::attempts;
+use crate::backend::{Backend, Change, Direction, RecordKey, Revision, Snapshot, TreeId};
 use crate::byte_diff;
 use crate::check;
 use crate::diff::Diff;
@@ -21,6 +20,7 @@ use crate::overlay::{Layered, Overlay};
 use crate::reclaim;
 use crate::record::{SEAL_LEN, damaged, seal, unseal};
 use crate::varint;
+use crate::view::View;
 
 /// How much history a store keeps: whatever comes first.
 ///
@@ -435,6 +435,7 @@ pub fn keep(
     retention: &Retention,
     now_ms: u64,
     weights: &mut HashMap<(TreeId, u64), u64>,
+    needed: impl Fn(&View<'_>) -> Result<Revision>,
 ) -> Result<u64> {
     let snapshot = backend.snapshot()?;
     let history = History::of(&*snapshot);
@@ -469,7 +470,7 @@ pub fn keep(
     };
     let first = retention.first(&commits, live_len, now_ms);
     drop(snapshot);
-    if first == 0 { Ok(0) } else { trim(backend, first) }
+    if first == 0 { Ok(0) } else { trim_unneeded(backend, first, needed) }
 }
 
 /// Bytes that a store takes.
@@ -490,25 +491,33 @@ fn len_of(backend: &dyn Backend, snapshot: &dyn Snapshot) -> Result<u64> {
 /// # Errors
 /// Those of the backend.
 pub fn trim(backend: &dyn Backend, first: Revision) -> Result<u64> {
-    let _guard = backend.write_guard(0)?;
-    let snapshot = backend.snapshot()?;
-    let newest = snapshot.revision()?;
-    let mut changes = Vec::new();
-    for record in History::of(&*snapshot).records(0, Direction::Forward)? {
-        let (key, _) = record?;
-        if revision_of(&key)? >= first.min(newest + 1) {
-            break;
+    trim_unneeded(backend, first, |_| Ok(Revision::MAX))
+}
+
+/// As [`trim`], but no further than to the first revision that is needed of the state.
+///
+/// # Errors
+/// Those of the backend, and of `needed`.
+pub fn trim_unneeded(
+    backend: &dyn Backend,
+    first: Revision,
+    needed: impl Fn(&View<'_>) -> Result<Revision>,
+) -> Result<u64> {
+    let key_len_max = backend.capabilities().key_len_max;
+    attempts::maintain(backend, |snapshot| {
+        let newest = snapshot.revision()?;
+        let first = first.min(newest + 1).min(needed(&View { snapshot, key_len_max })?);
+        let mut changes = Vec::new();
+        for record in History::of(snapshot).records(0, Direction::Forward)? {
+            let (key, _) = record?;
+            if revision_of(&key)? >= first {
+                break;
+            }
+            changes.push(Change::Delete((&*key).into()));
         }
-        changes.push(Change::Delete((&*key).into()));
-    }
-    let trimmed = changes.len() as u64;
-    if trimmed > 0 {
-        let batch = Batch { revision: newest, changes, ..Batch::default() };
-        if backend.commit(batch)? == Outcome::Conflict {
-            return Err(Error::conflict("trimming the log met a conflict"));
-        }
-    }
-    Ok(trimmed)
+        let trimmed = changes.len() as u64;
+        Ok((changes, trimmed))
+    })
 }
 
 fn revision_of(key: &[u8]) -> Result<Revision> {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod attempts;
 pub mod backend;
 pub mod build;
 pub mod byte_diff;

@@ -26,7 +26,7 @@ use crate::visit::Container;
 pub const WRITE_AHEAD_LEN: usize = 8 << 20;
 
 /// Revisions that are trimmed from the log at once.
-const LOG_TRIM_LEN: u64 = 16;
+pub const LOG_TRIM_LEN: u64 = 16;
 
 /// The sizes that decide where data lies, from the backend's capabilities.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,9 @@ use std::ops::Bound;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::backend::{Backend, Batch, Change, Direction, Outcome, Revision, Snapshot, TreeId};
-use crate::error::{Error, Result};
+use crate::attempts;
+use crate::backend::{Backend, Change, Direction, Revision, Snapshot, TreeId};
+use crate::error::Result;
 use crate::history::History;
 use crate::layout::{PREFIX_LEN, RecordKind, head_key, prefix};
 use crate::node::{self, Node};
@@ -191,25 +192,18 @@ impl Reference {
 /// # Errors
 /// Those of the backend; `Corrupted` when a page on the way is damaged.
 pub fn step(backend: &dyn Backend, trees: &[TreeId]) -> Result<usize> {
-    let guard = backend.write_guard(0)?;
-    let snapshot = backend.snapshot()?;
-    let first_logged = History::of(&*snapshot).first()?.unwrap_or(Revision::MAX);
-    for &tree in trees {
-        let next = match first_item(&*snapshot, tree, first_logged)? {
-            Some(item) => Some(step_changes(&*snapshot, &item)?),
-            None => forgotten_head(&*snapshot, tree)?.map(|change| (vec![change], 1)),
-        };
-        if let Some((changes, deleted)) = next {
-            let batch = Batch { revision: snapshot.revision()?, changes, ..Batch::default() };
-            let outcome = backend.commit(batch)?;
-            drop(guard);
-            return match outcome {
-                Outcome::Committed(_) => Ok(deleted),
-                Outcome::Conflict => Err(Error::conflict("maintenance met a conflict")),
-            };
+    attempts::maintain(backend, |snapshot| {
+        let first_logged = History::of(snapshot).first()?.unwrap_or(Revision::MAX);
+        for &tree in trees {
+            if let Some(item) = first_item(snapshot, tree, first_logged)? {
+                return step_changes(snapshot, &item);
+            }
+            if let Some(change) = forgotten_head(snapshot, tree)? {
+                return Ok((vec![change], 1));
+            }
         }
-    }
-    Ok(0)
+        Ok((Vec::new(), 0))
+    })
 }
 
 /// The first entry of a tree that was removed before `end`.

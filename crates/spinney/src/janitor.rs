@@ -10,6 +10,7 @@ use spinney_core::backend::{Backend, TreeId};
 use spinney_core::history::{self, Retention};
 use spinney_core::{check, reclaim};
 
+use crate::datastores;
 use crate::store::now_ms;
 
 /// How often the log is looked at, at most.
@@ -102,7 +103,9 @@ impl Queue {
             let Some(backend) = weak.upgrade() else { return };
             looked = Some(Instant::now());
             // An error here is met again by `check` or by the next writer, who can report it.
-            let _ = history::keep(&*backend, &self.retention, now_ms(), &mut weights);
+            let _ = history::keep(&*backend, &self.retention, now_ms(), &mut weights, |state| {
+                datastores::first_needed(state)
+            });
             let Ok(trees) = backend.snapshot().and_then(|state| check::trees(&*state)) else {
                 continue;
             };

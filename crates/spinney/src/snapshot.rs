@@ -29,6 +29,10 @@ pub struct Snapshot {
     sight: Option<Arc<Sight>>,
 }
 
+/// How a node is shown of which a part is seen.
+type Guard<'s> =
+    fn(Reached<'s>, &'s Permissions, Standing) -> Result<Option<Guarded<'s, Reached<'s>>>>;
+
 /// How much of a node is seen.
 enum Seen<'s> {
     Whole,
@@ -208,15 +212,32 @@ impl Snapshot {
             return layers.node(path);
         }
         let Some(this) = self.holder(path)? else { return Ok(None) };
-        let seen = match this.seen(path)? {
-            Seen::Hidden => return Ok(None),
-            seen => seen,
-        };
-        let Some(slot) = this.resolve(path)? else { return Ok(None) };
-        let node = Reached::Stored(Stored::new(this.view(), slot)?);
+        this.reach_as(path, this.seen(path)?, Guarded::new)
+    }
+
+    /// The root of a layer at a path, as far as it may be read.
+    pub(crate) fn layer(&self, path: &str) -> Result<Option<Reached<'_>>> {
+        if self.apart(path).is_some() {
+            return Err(forest::refusal());
+        }
+        let Some(this) = self.holder(path)? else { return Ok(None) };
+        this.reach_as(path, this.seen(layers::ruled_as(path))?, Guarded::of_layer)
+    }
+
+    fn reach_as<'s>(
+        &'s self,
+        path: &str,
+        seen: Seen<'s>,
+        guard: Guard<'s>,
+    ) -> Result<Option<Reached<'s>>> {
+        if matches!(seen, Seen::Hidden) {
+            return Ok(None);
+        }
+        let Some(slot) = self.resolve(path)? else { return Ok(None) };
+        let node = Reached::Stored(Stored::new(self.view(), slot)?);
         match seen {
             Seen::Part(permissions, standing) => {
-                let guarded = Guarded::new(node, permissions, standing)?;
+                let guarded = guard(node, permissions, standing)?;
                 Ok(guarded.map(|guarded| Reached::Guarded(Box::new(guarded))))
             }
             Seen::Whole | Seen::Hidden => Ok(Some(node)),

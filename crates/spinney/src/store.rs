@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
+use spinney_core::attempts::try_again;
 use spinney_core::backend::{self, Backend, Capabilities, Revision};
 use spinney_core::diff::Diff;
 use spinney_core::history::{self, Note, Retention};
@@ -19,7 +20,7 @@ use spinney_core::{Error, Memory, Result};
 use crate::access::{Principal, Right, Seat, Sight};
 #[cfg(feature = "json")]
 use crate::backends::json::Take;
-use crate::datastores::{Providers, Timer};
+use crate::datastores::{self, Providers, Timer};
 use crate::feed::{Bookmark, Changes, Source};
 use crate::forest::{Apart, Forest, Reading, Trees};
 use crate::janitor::Janitor;
@@ -38,9 +39,6 @@ use crate::subscribers::Subscribers;
 
 /// Revisions after which somebody looks whether the log takes more than it may.
 const LOOK_AT_LOG_EVERY: Revision = 64;
-
-/// Conflicts after which a write gives up.
-const CONFLICTS_MAX: u32 = 64;
 
 /// What a commit has survived when it is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -618,13 +616,16 @@ impl Store {
     }
 
     /// Forgets the commits before a revision: states before it cannot be read any more, and what they
-    /// alone held is reclaimed. Returns how many commits it forgot.
+    /// alone held is reclaimed. Returns how many commits it forgot. What a commit of datastores that is not confirmed
+    /// yet would go back by stays.
     ///
     /// # Errors
     /// `Denied` to who does not administer everything; those of the backend.
     pub fn forget_before(&self, first: Revision) -> Result<u64> {
         self.require("", Right::Admin)?;
-        let forgotten = history::trim(&*self.shared.backend, first)?;
+        let backend = &*self.shared.backend;
+        let forgotten =
+            history::trim_unneeded(backend, first, |state| datastores::first_needed(state))?;
         if forgotten > 0 {
             self.shared.janitor.wake(&self.shared.backend);
         }
@@ -666,7 +667,7 @@ impl Store {
         })
     }
 
-    /// As [`Store::write`], of what locks of others do not keep from something.
+    /// As [`Store::write`], of what something does not keep from being made.
     pub(crate) fn write_passing<T>(
         &self,
         passes: Passes,
@@ -703,11 +704,11 @@ impl Store {
     ///
     /// # Complexity
     /// That of the change.
-    pub fn validate(&self, edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
+    pub fn validate(&self, mut edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
         if self.forest().is_some() {
             return Err(crate::forest::refusal());
         }
-        self.shared.validate(self.seat(), edit)
+        try_again(|conflicts| self.shared.try_validate(self.seat(), conflicts, &mut edit))
     }
 
     /// The newest state, several times.
@@ -782,10 +783,8 @@ impl Store {
         if let Some(deleted) = self.over_all(Store::reclaim) {
             return deleted;
         }
-        // Beginning a transaction queues what a writer that died while it built has left.
-        let guard = self.shared.backend.write_guard(0)?;
-        drop(Transaction::begin(&*self.shared.backend)?);
-        drop(guard);
+        // A write begins by queueing what a writer that died while it built has left.
+        self.unrestricted().write_with(Durability::None, |_| Ok(()))?;
         let trees = spinney_core::check::trees(&*self.shared.backend.snapshot()?)?;
         let mut deleted = 0;
         loop {
@@ -851,16 +850,6 @@ impl Store {
         self.require("", Right::Admin)?;
         self.shared.backend.backup(target)
     }
-}
-
-/// Tries to write until no other writer came first.
-fn try_again<T>(mut try_once: impl FnMut(u32) -> Result<Option<T>>) -> Result<T> {
-    for conflicts in 0..CONFLICTS_MAX {
-        if let Some(done) = try_once(conflicts)? {
-            return Ok(done);
-        }
-    }
-    Err(Error::conflict(format!("the store changed under {CONFLICTS_MAX} tries of a write")))
 }
 
 /// Milliseconds since 1970.

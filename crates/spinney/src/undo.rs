@@ -1,6 +1,6 @@
 //! Undoing commits, one of them or all behind a revision, and what some of them together have changed.
 
-use spinney_core::backend::{self, Revision};
+use spinney_core::backend::Revision;
 use spinney_core::diff::Diff;
 use spinney_core::difference::Found;
 use spinney_core::history::{self, Entry, History};
@@ -52,7 +52,8 @@ impl Store {
         if from > to {
             return Err(Error::invalid_input(format!("revision {to} is before {from}")));
         }
-        let newest = self.backend().snapshot()?;
+        // To look back from, and for the two states to lie over.
+        let [newest, under_before, under_start] = self.same_states()?;
         let last = newest.revision()?;
         if to > last {
             return Err(history::in_future(to, last));
@@ -67,31 +68,23 @@ impl Store {
             Ok(())
         })?;
         let key_len_max = self.capabilities().key_len_max;
-        let state = |overlay: Overlay| -> Result<_> { Ok(overlay.over(self.state_of(&*newest)?)) };
-        let before = state(start.clone())?;
-        let mut transaction = Transaction::detached(self.backend(), Box::new(state(start)?))?;
+        let before = start.clone().over(under_before);
+        let start = Box::new(start.over(under_start));
+        let mut transaction = Transaction::detached(self.backend(), start)?;
+        let sight = self.sight(&View { snapshot: &*newest, key_len_max })?;
+        let mut later = Overlay::default().over(newest);
         for (diff, after) in commits.into_iter().rev() {
-            let after = state(after)?;
-            let view = View { snapshot: &after, key_len_max };
+            *later.overlay_mut() = after;
+            let view = View { snapshot: &later, key_len_max };
             transaction.apply(&*diff.contained(&view)?)?;
         }
         let Preview { mut diff, state: after } = transaction.preview()?;
-        let sight = self.sight(&View { snapshot: &*newest, key_len_max })?;
         let seen = |state| self.snapshot_of(state).seen_with(sight.clone());
         let (before, after) = (seen(Box::new(before)), seen(Box::new(after)));
         if let Some(sight) = &sight {
             diff = sight.permissions.sieve(diff, &(before.view(), after.view()))?;
         }
         Ok(Between { diff: self.below_base(diff), before, after })
-    }
-
-    /// A snapshot of the state that another one is of, as long as that is the newest.
-    fn state_of(&self, newest: &dyn backend::Snapshot) -> Result<Box<dyn backend::Snapshot>> {
-        let snapshot = self.backend().snapshot()?;
-        match snapshot.revision()? == newest.revision()? {
-            true => Ok(snapshot),
-            false => Err(Error::conflict("somebody else committed meanwhile; try again")),
-        }
     }
 
     /// Undoes what one commit did, as a commit of its own; what came after it stays.

@@ -19,9 +19,9 @@ use crate::principal;
 /// `spinney access`.
 #[derive(Args)]
 #[command(after_help = "\
-A rule allows or denies a right to a user, to a group (`@staff`) or to everyone (`*`), at a path and below it.
-The rights are read, write and admin; who may do one may do those before it. The first rule that is about a
-right and leads to a node decides; once there are rules, what none is about is denied. What may not be read
+A rule allows or denies a right to a user, to a group (`@staff`) or to everyone (`*`), at a path and below it. \
+The rights are read, write and admin; who may do one may do those before it. The first rule that is about a \
+right and leads to a node decides; once there are rules, what none is about is denied. What may not be read \
 is not there: not in lists, counts, hashes, exports, history, nor in what errors say.
 
 Examples:
@@ -70,7 +70,7 @@ struct Change {
 
 #[derive(Args)]
 #[command(after_help = "\
-The file is JSON or JSON5: a list of rules, each with `allow` or `deny` and a right, `to` and `path`. The
+The file is JSON or JSON5: a list of rules, each with `allow` or `deny` and a right, `to` and `path`. The \
 empty list takes all rules away, and then everyone may do everything.
 
 Examples:

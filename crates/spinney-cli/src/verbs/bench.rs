@@ -20,13 +20,13 @@ use crate::global::Global;
 /// `spinney bench`.
 #[derive(Args)]
 #[command(after_help = "\
-Without options a run on the memory and LMDB backends beside a JSON file and SQLite finishes
-within a minute. Losses are printed first. Every result is compared with all others: the exit
-code is 1 when one is wrong. `--store` has no effect: each run makes stores of its own and
+Without options a run on the memory and LMDB backends beside a JSON file and SQLite finishes \
+within a minute. Losses are printed first. Every result is compared with all others: the exit \
+code is 1 when one is wrong. `--store` has no effect: each run makes stores of its own and \
 removes them.
 
-The suite `datastore` is whole: every row of sysrepo's published tables and those added to them,
-each write at three levels, with a schema that judges each commit and a subscriber that is given
+The suite `datastore` is whole: every row of sysrepo's published tables and those added to them, \
+each write at three levels, with a schema that judges each commit and a subscriber that is given \
 it. It takes half an hour.
 
 Examples:
@@ -46,7 +46,7 @@ Examples:
   spinney bench --backends lmdb,fjall,json,redis    # on a server of the run's own
   spinney bench --backends lmdb,redis=redis://localhost/9
 
-Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes
+Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes \
 on where it ended, or was killed, with --resume:
 
   spinney bench datastore --records run.jsonl --resume")]

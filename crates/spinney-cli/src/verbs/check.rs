@@ -15,7 +15,7 @@ use crate::progress;
 /// `spinney check`.
 #[derive(Args)]
 #[command(after_help = "\
-Each damaged place is printed with its path, then a summary. The exit code is 12 when something is
+Each damaged place is printed with its path, then a summary. The exit code is 12 when something is \
 damaged; `spinney salvage` then exports the rest. What is left over wastes space and harms nothing.
 
 Examples:

@@ -9,13 +9,13 @@ use crate::progress;
 /// `spinney copy-store`.
 #[derive(Args)]
 #[command(after_help = "\
-Trees are copied with the ids of their list elements, metadata, bytes and attached schemas; history is
+Trees are copied with the ids of their list elements, metadata, bytes and attached schemas; history is \
 not: that of the copy begins with it. Access rules and locks stay behind. FROM may be in use; one state of it is copied, as a stream.
 
-TO is made, or must be empty. All of it becomes visible at once, when it is durable; then it is read
+TO is made, or must be empty. All of it becomes visible at once, when it is durable; then it is read \
 back and compared. Whatever comes between, TO stays empty, and the command can be given again.
 
-A JSON file is one tree, whose members are the trees of FROM or TO; its schemas are in its side file,
+A JSON file is one tree, whose members are the trees of FROM or TO; its schemas are in its side file, \
 and go along, too.
 
 Examples:

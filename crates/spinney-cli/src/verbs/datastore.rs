@@ -15,8 +15,8 @@ use crate::output::{cannot_write, stdout};
 /// `spinney datastore`.
 #[derive(Args)]
 #[command(after_help = "\
-The datastores are trees of the store. `candidate` shows `running` until it is changed, and keeps
-its changes over `running` as it then was. `operational` is `running` with what is pushed over it.
+The datastores are trees of the store. `candidate` shows `running` until it is changed, and keeps \
+its changes over `running` as it then was. `operational` is `running` with what is pushed over it. \
 Who locks `/candidate` has it alone, and what is not committed then goes with the lock.
 
 Examples:

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use anstyle::{AnsiColor, Style};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use spinney::datastores::Datastore;
-use spinney::difference::{Change, Found, Metadata, PatchWriter, differences};
+use spinney::difference::{Change, Conflict, Found, Metadata, PatchWriter, differences, merge};
 use spinney::formats::{Fidelity, JsonWriter, Layout, ReadOptions};
+use spinney::path::Display;
 use spinney::read::{Entries, Node as _, Reached};
 use spinney::undo::Between;
 use spinney::{Error, Existing, Path, Result, Snapshot, Visitor};
@@ -36,13 +37,18 @@ type Changes<'c> = dyn FnMut(&mut Found<'_>) -> Result<()> + 'c;
 /// `spinney diff`.
 #[derive(Args)]
 #[command(after_help = "\
-An operand that starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is
-stdin, all else a file (`@/tmp/x.json` is one with an absolute path). A revision alone is compared with the
-newest state; two cost what was committed between them, however large the store is. Two datastores are
+An operand that starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is \
+stdin, all else a file (`@/tmp/x.json` is one with an absolute path). A revision alone is compared with the \
+newest state; two cost what was committed between them, however large the store is. Two datastores are \
 compared as they are read, at a path that one of them has. Numbers are compared by their text: 1 is not 1.0.
 
-A line says what becomes of a path below the operands: `+` added, `-` removed, `~` changed. Positions
+A line says what becomes of a path below the operands: `+` added, `-` removed, `~` changed. Positions \
 in lists are those at the time when the lines above it are done.
+
+Of three operands, the second and the third have both come from the first: what the third has changed since \
+is told as changes of the second, so that `patch` makes a merge of it. A place that both have changed, to \
+different ends, is told with `!`, and fails (exit code 5), unless one side is preferred. Lists count as \
+one value.
 
 The exit code is 0 when there is no difference and 1 when there is one.
 
@@ -52,6 +58,7 @@ Examples:
   spinney diff -d startup -d running /interfaces
   spinney diff old.json new.json
   spinney diff 17 18
+  spinney diff base.json /running theirs.json --patch | spinney patch /running -
   spinney diff /running new.json --patch | spinney patch /running -")]
 pub struct Diff {
     /// What was before; with two datastores, the path in both
@@ -61,6 +68,14 @@ pub struct Diff {
     /// What is now; the newest state, when a revision was before
     #[arg(value_name = "PATH|FILE|REVISION|-")]
     new: Option<String>,
+
+    /// A third tree: what it has changed since OLD is told as changes of NEW
+    #[arg(value_name = "PATH|FILE|REVISION|-", conflicts_with = "datastore")]
+    other: Option<String>,
+
+    /// Of places that both have changed, to different ends, take what this one has
+    #[arg(long, value_enum, value_name = "WHICH", requires = "other")]
+    prefer: Option<Prefer>,
 
     /// Paths are those of this stack, read as one
     #[arg(long, value_name = "NAME", conflicts_with = "datastore")]
@@ -87,16 +102,27 @@ pub struct Diff {
     tagged: bool,
 }
 
+/// Which side has its way.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Prefer {
+    New,
+    Other,
+}
+
 impl Diff {
     pub fn run(self, global: &Global) -> Result<ExitCode> {
         let (old, new) = self.operands()?;
+        let other = self.other.as_deref().map(Operand::of);
+        let operands = || [Some(&old), new.as_ref(), other.as_ref()].into_iter().flatten();
         let is_revision = |operand: &Operand| matches!(operand, Operand::Revision(_));
-        if self.tree(0) != Tree::Store
-            && [Some(&old), new.as_ref()].into_iter().flatten().any(is_revision)
-        {
+        if self.tree(0) != Tree::Store && operands().any(is_revision) {
             return Err(Error::invalid_input(
                 "diff: a revision is one of the store, not of a stack or datastore; leave that out",
             ));
+        }
+        let is_stdin = |operand: &&Operand| matches!(operand, Operand::Input(Input::Stdin));
+        if operands().filter(is_stdin).count() > 1 {
+            return Err(Error::invalid_input("diff: stdin can be read only once; name a file"));
         }
         let Some(new) = new else {
             let Operand::Revision(from) = old else {
@@ -106,11 +132,8 @@ impl Diff {
             };
             return self.print_between(global, from, None);
         };
-        if let (Operand::Revision(from), Operand::Revision(to)) = (&old, &new) {
+        if let (Operand::Revision(from), Operand::Revision(to), None) = (&old, &new, &other) {
             return self.print_between(global, *from, Some(*to));
-        }
-        if let (Operand::Input(Input::Stdin), Operand::Input(Input::Stdin)) = (&old, &new) {
-            return Err(Error::invalid_input("diff: stdin can be read only once; name a file"));
         }
         // Two paths of one tree are those of one state.
         let mut states: Vec<(Tree<'_>, Rc<Snapshot>)> = Vec::new();
@@ -130,6 +153,9 @@ impl Diff {
             Operand::Input(input) => load_input(&input, self.tagged),
         };
         let (old, new) = (load(old, self.tree(0))?, load(new, self.tree(1))?);
+        if let Some(other) = other {
+            return self.print_merge(&[old, new, load(other, self.tree(0))?]);
+        }
         // A datastore may be empty, or lack what another one has; a path that is in neither is a slip.
         let may_lack = self.datastore.len() == 2;
         match (old.find()?, new.find()?) {
@@ -144,6 +170,48 @@ impl Diff {
             (None, _) => Err(no_node("diff", &old.path)),
             (_, None) => Err(no_node("diff", &new.path)),
         }
+    }
+
+    /// What the third tree has changed since the first, as changes of the second.
+    fn print_merge(&self, trees: &[Loaded; 3]) -> Result<ExitCode> {
+        let [old, new, other] = trees;
+        let (old, new, other) = (old.require()?, new.require()?, other.require()?);
+        let mut conflicts = Vec::new();
+        let mut note = |path: &Path, place: &Conflict<'_>| {
+            if self.prefer.is_none() {
+                conflicts.push((path.clone(), conflict_line(path, place)?));
+            }
+            Ok(self.prefer == Some(Prefer::Other))
+        };
+        if self.patch && self.prefer.is_none() {
+            // A patch of a part would be taken for the whole.
+            merge([&old, &new, &other], &mut |_, _| Ok(()), &mut note)?;
+        } else {
+            let code = self.print(&mut |found| merge([&old, &new, &other], found, &mut note))?;
+            if conflicts.is_empty() {
+                return Ok(code);
+            }
+        }
+        if conflicts.is_empty() {
+            return self
+                .print(&mut |found| merge([&old, &new, &other], found, &mut |_, _| Ok(false)));
+        }
+        let mut out = stdout();
+        for (_, line) in conflicts.iter().filter(|_| !self.patch) {
+            writeln!(out, "{line}").map_err(cannot_write)?;
+        }
+        out.flush().map_err(cannot_write)?;
+        let places: Vec<_> =
+            conflicts.iter().take(3).map(|(path, _)| Display(path).to_string()).collect();
+        let more = match conflicts.len() {
+            0..=3 => String::new(),
+            count => format!(" and {} more", count - 3),
+        };
+        Err(Error::conflict(format!(
+            "diff: {}{more}: changed on both sides, to different ends; prefer one of them, with `--prefer new` or \
+             `--prefer other`",
+            places.join(", ")
+        )))
     }
 
     /// What is compared; a revision may stand alone.
@@ -326,9 +394,24 @@ fn load_input(input: &Input, tagged: bool) -> Result<Loaded> {
 }
 
 impl Loaded {
+    fn require(&self) -> Result<Reached<'_>> {
+        self.find()?.ok_or_else(|| no_node("diff", &self.path))
+    }
+
     fn find(&self) -> Result<Option<Reached<'_>>> {
         self.snapshot.node(&self.path).map_err(|error| at("diff", &self.path, error))
     }
+}
+
+/// A place that both have changed: what it was, what it is now, and what it is to the other one.
+fn conflict_line(path: &Path, place: &Conflict<'_>) -> Result<String> {
+    let shown = |node: &Option<Reached<'_>>| match node {
+        Some(node) => short(node),
+        None => Ok("nothing".to_owned()),
+    };
+    let path = if path.is_empty() { "(root)".to_owned() } else { one_line(path) };
+    let [old, new, other] = [shown(&place.base)?, shown(&place.ours)?, shown(&place.theirs)?];
+    Ok(format!("! {path}: {old} -> {new} | {other}"))
 }
 
 /// A value in a few characters.

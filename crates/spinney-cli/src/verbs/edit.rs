@@ -5,7 +5,7 @@ use spinney::formats::ReadOptions;
 use spinney::layers::LayerEdit;
 use spinney::path::Display;
 use spinney::value::ValueBuilder;
-use spinney::{Error, Result, Transaction};
+use spinney::{Error, Result, Store, Transaction};
 
 use crate::condition::Condition;
 use crate::global::{Global, Write};
@@ -100,7 +100,7 @@ impl Insert {
 /// `spinney move`.
 #[derive(Args)]
 #[command(after_help = "\
-However much is below the node, it is not copied. At the target a map's member is replaced; a list
+However much is below the node, it is not copied. At the target a map's member is replaced; a list \
 gets one more element, and its positions are those without the element that moves.
 
 Examples:
@@ -119,7 +119,7 @@ pub struct Move {
 
 impl Move {
     pub fn run(self, global: &Global) -> Result<()> {
-        change(global, &self.write, |transaction| transaction.mv(&self.from, &self.to))
+        transfer(global, &self.write, &self.to, |transaction| transaction.mv(&self.from, &self.to))
     }
 }
 
@@ -144,8 +144,22 @@ pub struct Copy {
 
 impl Copy {
     pub fn run(self, global: &Global) -> Result<()> {
-        change(global, &self.write, |transaction| transaction.copy(&self.from, &self.to))
+        transfer(global, &self.write, &self.to, |transaction| {
+            transaction.copy(&self.from, &self.to)
+        })
     }
+}
+
+/// Brings a node to a place.
+fn transfer(
+    global: &Global,
+    write: &Write,
+    to: &str,
+    edit: impl FnMut(&mut Transaction<'_>) -> Result<()>,
+) -> Result<()> {
+    let store = global.open_to_change(write)?;
+    global.note_new_root(&store, to)?;
+    finish(&store, edit)
 }
 
 /// Changes a store that exists.
@@ -154,7 +168,10 @@ pub fn change(
     write: &Write,
     edit: impl FnMut(&mut Transaction<'_>) -> Result<()>,
 ) -> Result<()> {
-    let store = global.open_to_change(write)?;
+    finish(&global.open_to_change(write)?, edit)
+}
+
+fn finish(store: &Store, edit: impl FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
     store.write(edit)?;
     store.wait_until_reclaimed();
     Ok(())

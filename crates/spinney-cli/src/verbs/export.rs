@@ -12,7 +12,7 @@ use crate::place::At;
 /// `spinney export`.
 #[derive(Args)]
 #[command(after_help = "\
-JSON has no form for metadata and bytes: where the tree holds some, the export fails unless
+JSON has no form for metadata and bytes: where the tree holds some, the export fails unless \
 `--lossy` drops them or `--tagged` keeps them, which `import --tagged` reads back.
 
 Examples:

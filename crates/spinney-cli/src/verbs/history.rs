@@ -10,7 +10,7 @@ use spinney::expand::Contained;
 use spinney::feed::{Bookmark, Change, Changes, Event};
 use spinney::history::{Entry, Logged, Note};
 use spinney::value::ValueBuilder;
-use spinney::{Result, Store, Value};
+use spinney::{Committed, Result, Store, Value};
 
 use crate::global::{Global, Write};
 use crate::message::one_line;
@@ -23,7 +23,7 @@ const SHOWN_PATHS_MAX: usize = 3;
 /// `spinney log`.
 #[derive(Args)]
 #[command(after_help = "\
-The newest commit comes first: its revision, when and by whom it was made, what it changed (`+` added,
+The newest commit comes first: its revision, when and by whom it was made, what it changed (`+` added, \
 `-` removed, `~` changed) and why. How far back the log goes is bounded; `spinney forget` makes it shorter.
 
 Examples:
@@ -86,9 +86,9 @@ impl Log {
 /// `spinney watch`.
 #[derive(Args)]
 #[command(after_help = "\
-A line for each commit, once it is durable, in order, until the command is stopped. With `--json` small new
-values stand in it; `spinney get PATH --at REVISION` reads large ones. Who was away goes on
-from a revision, or from the `bookmark` of the last line of `--json`. Where commits are missing because
+A line for each commit, once it is durable, in order, until the command is stopped. With `--json` small new \
+values stand in it; `spinney get PATH --at REVISION` reads large ones. Who was away goes on \
+from a revision, or from the `bookmark` of the last line of `--json`. Where commits are missing because \
 the log does not have them any more, a line says from which revision to start anew.
 
 Examples:
@@ -174,7 +174,7 @@ enum Since {
 /// `spinney revert`.
 #[derive(Args)]
 #[command(after_help = "\
-What came after the commit stays. Where that has changed the same paths again, nothing is undone and the
+What came after the commit stays. Where that has changed the same paths again, nothing is undone and the \
 first of them is named. The undoing is a commit of its own, and can be undone.
 
 Examples:
@@ -191,11 +191,8 @@ pub struct Revert {
 impl Revert {
     pub fn run(self, global: &Global) -> Result<()> {
         let store = global.open_to_change(&self.write)?;
-        let committed = store
-            .revert(self.revision)
-            .map_err(|error| error.at(format_args!("revert {}", self.revision)))?;
-        global.note(&format!("undone as revision {}", committed.revision));
-        Ok(())
+        let reverted = store.revert(self.revision);
+        tell_undone(global, "revert", self.revision, reverted, "undone")
     }
 }
 
@@ -218,18 +215,27 @@ pub struct Restore {
 impl Restore {
     pub fn run(self, global: &Global) -> Result<()> {
         let store = global.open_to_change(&self.write)?;
-        let committed = store
-            .restore(self.revision)
-            .map_err(|error| error.at(format_args!("restore {}", self.revision)))?;
-        global.note(&format!("restored as revision {}", committed.revision));
-        Ok(())
+        let restored = store.restore(self.revision);
+        tell_undone(global, "restore", self.revision, restored, "restored")
     }
+}
+
+fn tell_undone(
+    global: &Global,
+    verb: &str,
+    revision: u64,
+    made: Result<Committed<()>>,
+    done: &str,
+) -> Result<()> {
+    let made = made.map_err(|error| error.at(format_args!("{verb} {revision}")))?;
+    global.note(&format!("{done} as revision {}", made.revision));
+    Ok(())
 }
 
 /// `spinney forget`.
 #[derive(Args)]
 #[command(after_help = "\
-States before the revision cannot be read any more, and the space of what they alone held is used again.
+States before the revision cannot be read any more, and the space of what they alone held is used again. \
 Feeds that have not come so far are told of a gap.
 
 Examples:

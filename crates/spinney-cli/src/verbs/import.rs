@@ -15,8 +15,8 @@ use crate::progress;
 /// `spinney import`.
 #[derive(Args)]
 #[command(after_help = "\
-The file is read as a stream, so it may be larger than memory. It replaces what stands at the path,
-all at once: until it is complete, and if anything in it is wrong, others see the old content.
+The file is read as a stream, so it may be larger than memory. It replaces what stands at the path, \
+all at once: until it is complete, and if anything in it is wrong, others see the old content. \
 Without a path it replaces the whole store, and must be an object: its members are the trees.
 
 Examples:
@@ -61,6 +61,7 @@ impl Import {
         let mut opened = Some(input.open()?);
         let len = opened.as_ref().and_then(|opened| opened.len);
         let store = global.open_or_create(&self.write)?;
+        global.note_new_root(&store, &self.path)?;
         let bar = progress::bytes("importing", len, global.quiet);
         let mut read_bytes = 0;
         let written = store.write(|transaction| {

@@ -24,9 +24,9 @@ use crate::output::{cannot_write, stdout};
 /// `spinney lock`.
 #[derive(Args)]
 #[command(after_help = "\
-While a path is locked, others are refused (exit code 8) what would change something at it, above it or below
-it; they read freely. The lock ends with COMMAND, whose exit code is passed on, or without one when stdin is
-closed or Ctrl-C is pressed; however it ends, nothing stays locked. COMMAND finds in its environment which store
+While a path is locked, others are refused (exit code 8) what would change something at it, above it or below \
+it; they read freely. The lock ends with COMMAND, whose exit code is passed on, or without one when stdin is \
+closed or Ctrl-C is pressed; however it ends, nothing stays locked. COMMAND finds in its environment which store \
 that was, and who may change what is locked: `spinney set` within it may.
 
 Examples:
@@ -72,7 +72,7 @@ pub struct Locks {
 /// `spinney unlock`.
 #[derive(Args)]
 #[command(after_help = "\
-Whoever has a path locked unlocks it by ending. This takes the lock away while its holder lives: what that one
+Whoever has a path locked unlocks it by ending. This takes the lock away while its holder lives: what that one \
 changes from then on is judged like anyone's, and the log keeps who has broken whose lock.
 
 Examples:

@@ -14,7 +14,7 @@ use crate::output::{at, cannot_write, no_node, stdout};
 /// `spinney meta`.
 #[derive(Args)]
 #[command(after_help = "\
-Without a key all entries are printed, one a line: the key, a tab, the value. Control characters are
+Without a key all entries are printed, one a line: the key, a tab, the value. Control characters are \
 printed as escapes there; one value alone is printed as it is.
 
 Examples:

@@ -16,8 +16,8 @@ use crate::input::Input;
 /// `spinney patch`.
 #[derive(Args)]
 #[command(after_help = "\
-The file is a JSON Patch (RFC 6902): a list of operations `add`, `remove`, `replace`, `move`, `copy`
-and `test`, whose paths begin at PATH. If one fails, nothing has changed. `test` compares numbers by
+The file is a JSON Patch (RFC 6902): a list of operations `add`, `remove`, `replace`, `move`, `copy` \
+and `test`, whose paths begin at PATH. If one fails, nothing has changed. `test` compares numbers by \
 their value: 1 equals 1.0.
 
 Examples:
@@ -64,8 +64,8 @@ impl Patch {
 /// `spinney merge`.
 #[derive(Args)]
 #[command(after_help = "\
-The file is a JSON Merge Patch (RFC 7396): objects are merged member by member, a member that is `null`
-is removed, and all else replaces what is there, lists as a whole. What it does not name stays, and
+The file is a JSON Merge Patch (RFC 7396): objects are merged member by member, a member that is `null` \
+is removed, and all else replaces what is there, lists as a whole. What it does not name stays, and \
 what it does not change is not written.
 
 Examples:
@@ -96,6 +96,7 @@ impl Merge {
             .map_err(|error| error.at(format_args!("merge {}", Display(&self.path))))?;
         let patch = builder.finish().expect("the reader gives exactly one value");
         let store = global.open_or_create(&self.write)?;
+        global.note_new_root(&store, &self.path)?;
         store.write(|transaction| {
             condition.check(transaction, &self.path)?;
             transaction.merge(&self.path, &patch)

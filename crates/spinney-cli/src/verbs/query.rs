@@ -19,8 +19,8 @@ use crate::place::At;
 /// `spinney query`.
 #[derive(Args)]
 #[command(after_help = "\
-Put the query between single quotes, so that the shell leaves `$` alone. Names and positions are
-found at once, whatever lies beside them; `*`, `..` and filters read what they go through.
+Put the query between single quotes, so that the shell leaves `$` alone. Names and positions are \
+found at once, whatever lies beside them; `*`, `..` and filters read what they go through. \
 Functions: length, count, value, match (the whole text) and search (a part of it).
 
 Examples:

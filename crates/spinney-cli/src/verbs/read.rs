@@ -94,7 +94,7 @@ impl Get {
 /// `spinney list`.
 #[derive(Args)]
 #[command(after_help = "\
-Keys are printed as they stand in a path: `~1` for `/`, `~0` for `~`; control characters as escapes.
+Keys are printed as they stand in a path: `~1` for `/`, `~0` for `~`; control characters as escapes. \
 Integers come first, in their order, then all other keys, in the order of their UTF-8 bytes.
 
 Examples:
@@ -190,7 +190,7 @@ impl Count {
 /// `spinney hash`.
 #[derive(Args)]
 #[command(after_help = "\
-It is the SHA-256 of what `spinney get PATH --tagged` prints, without the line feed: nodes have the
+It is the SHA-256 of what `spinney get PATH --tagged` prints, without the line feed: nodes have the \
 same hash when they are identical, numbers by their text, metadata included.
 
 Examples:

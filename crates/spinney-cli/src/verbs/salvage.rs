@@ -14,8 +14,8 @@ use crate::output::{Form, cannot_write, write_to};
 /// `spinney salvage`.
 #[derive(Args)]
 #[command(after_help = "\
-The export keeps metadata and bytes (`import --tagged` reads it). Each place where something is lost
-is named on stderr with the reason; the exit code is then 12. Elements of a list close up behind a
+The export keeps metadata and bytes (`import --tagged` reads it). Each place where something is lost \
+is named on stderr with the reason; the exit code is then 12. Elements of a list close up behind a \
 loss.
 
 Examples:

@@ -40,10 +40,10 @@ enum Verb {
 
 #[derive(Args)]
 #[command(after_help = "\
-The schema may be of draft 4, 6, 7, 2019-09 or 2020-12, which is the default. Nothing is fetched that it
+The schema may be of draft 4, 6, 7, 2019-09 or 2020-12, which is the default. Nothing is fetched that it \
 refers to. When what is stored does not fit, nothing is attached and all that is wrong is told.
 
-With --stack or --datastore it judges the tree that the layers are read as: whichever layer a commit changes, and
+With --stack or --datastore it judges the tree that the layers are read as: whichever layer a commit changes, and \
 one that changes which layers there are. Their paths begin at its root.
 
 Examples:

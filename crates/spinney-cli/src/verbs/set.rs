@@ -14,7 +14,7 @@ use crate::place::Place;
 /// `spinney set`.
 #[derive(Args)]
 #[command(after_help = "\
-Maps that are missing on the way are made. In a list the last segment is a position that exists,
+Maps that are missing on the way are made. In a list the last segment is a position that exists, \
 or `-` to append.
 
 Examples:
@@ -79,6 +79,7 @@ impl Set {
             condition.refuse()?;
             return self.set_in_layer(&store, &input, opened.take());
         }
+        global.note_new_root(&store, &self.path)?;
         store.write(|transaction| {
             condition.check(transaction, &self.path)?;
             transaction.set_with(&self.path, self.existing(), |visitor| {

@@ -34,7 +34,7 @@ enum Verb {
 
 #[derive(Args)]
 #[command(after_help = "\
-The first layer is the highest: what it has decides. Maps are merged member by member. A layer is
+The first layer is the highest: what it has decides. Maps are merged member by member. A layer is \
 a tree of this store, or one of another store, by its URL: `NAME=URL#PATH`.
 
 Examples:

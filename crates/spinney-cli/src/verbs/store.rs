@@ -11,7 +11,7 @@ use crate::progress;
 /// `spinney checkpoint`.
 #[derive(Args)]
 #[command(after_help = "\
-Commits are written to a journal first and folded into the store when it is long, when nobody commits
+Commits are written to a journal first and folded into the store when it is long, when nobody commits \
 for a second, and when the last program closes the store. This does it now.
 
 Examples:
@@ -28,7 +28,7 @@ impl Checkpoint {
 /// `spinney compact`.
 #[derive(Args)]
 #[command(after_help = "\
-Removed content is reclaimed, so that new content takes its place. The file of LMDB itself never
+Removed content is reclaimed, so that new content takes its place. The file of LMDB itself never \
 shrinks while it may be in use; `spinney backup` writes a small copy.
 
 Examples:
@@ -51,7 +51,7 @@ impl Compact {
 /// `spinney backup`.
 #[derive(Args)]
 #[command(after_help = "\
-The copy is one consistent state, however many others write meanwhile. It is a store of its own and
+The copy is one consistent state, however many others write meanwhile. It is a store of its own and \
 holds no unused space.
 
 Examples:

@@ -10,9 +10,13 @@ use spinney::ErrorKind::{
 };
 use spinney::datastores::Datastore::{Candidate, FactoryDefault, Operational, Running, Startup};
 use spinney::datastores::{CandidateCommit, CandidateState, Datastore, Datastores};
+use spinney::history::Retention;
 use spinney::layers::Prefer;
 use spinney::schemas::SchemaOptions;
-use spinney::{Error, LockOptions, Result, Value};
+use spinney::{
+    Answer, Ended, Error, LockOptions, OpenOptions, Proposal, Result, Subscriber,
+    SubscriberOptions, Value,
+};
 
 use super::{Case, skipped};
 use crate::servers::refused;
@@ -25,6 +29,8 @@ pub(super) const CASES: &[Case] = &[
     ("a candidate that is locked goes with its lock", locked),
     ("a candidate is judged by the schema of running", judged),
     ("a commit is rolled back unless it is confirmed", confirmed),
+    ("nobody can refuse that a commit is rolled back", overruled),
+    ("what a commit is rolled back by is not forgotten", kept_to_roll_back),
     ("datastores are copied and reset", copies),
     ("what is pushed is there as long as who pushes", pushed),
     ("what is provided is made when it is read", provided),
@@ -273,6 +279,92 @@ fn confirmed(s: &Subject) {
     assert_eq!(all.unconfirmed().expect("an answer"), None);
     set(&all, Candidate, "/a", "7");
     refused(InvalidInput, "at most", all.commit(&within("", 1e9)));
+}
+
+fn within_minutes() -> CandidateCommit {
+    CandidateCommit { confirmed: Some(Duration::from_secs(600)), ..CandidateCommit::default() }
+}
+
+/// Ends the time of what is to be confirmed.
+fn expire(s: &Subject) {
+    let path = "/.datastores/confirm/deadline";
+    s.store.write(|tx| tx.set(path, &1.into())).expect("its time is up");
+}
+
+/// A schema that came meanwhile does not allow what was before, and a subscriber is against everything.
+fn overruled(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "/n", "1");
+    set(&all, Candidate, "/n", "\"x\"");
+    all.commit(&within_minutes()).expect("it becomes running");
+    let schema = r#"{"properties": {"n": {"type": "string"}, "m": {"type": "integer"}}}"#;
+    s.store.set_schema("/running", &json(schema), SchemaOptions::default()).expect("a schema");
+    refused(Invalid, "expected a string", all.cancel(""));
+    let (told, ends) = mpsc::channel();
+    let options = SubscriberOptions::new("stubborn").timeout(Duration::from_secs(60));
+    let stubborn = s.store.before_commit("/running", options, Stubborn(told)).expect("subscribes");
+    let locks = LockOptions { name: "work".into(), ..LockOptions::default() };
+    let lock = s.store.lock("/running", locks).expect("a lock");
+    expire(s);
+    let all = s.store.datastores().expect("it is rolled back");
+    assert_eq!(
+        (text(&all, Running), all.unconfirmed().expect("an answer")),
+        (r#"{"n":1}"#.into(), None)
+    );
+    let newest = s.store.read().expect("a state").log().expect("reads").next().expect("a commit");
+    let message = newest.expect("reads").entry.note.message;
+    assert!(message.starts_with("rolled back: the commit was not confirmed"), "{message}");
+    assert!(message.contains("made nevertheless"), "{message}");
+    let made = Ended::Committed(s.revision());
+    while ends.recv_timeout(Duration::from_secs(60)).expect("it is told") != made {}
+    drop(stubborn);
+    // What does not fit is told, and what comes next is judged by what it changes.
+    let report = s.store.check_schema("/running").expect("it is judged");
+    assert!(report.to_string().contains("expected a string"), "{report}");
+    set(&all, Running, "/m", "2");
+    refused(Invalid, "`/m`", all.edit(Running, |edit| edit.set("/m", &"x".into())));
+    lock.unlock().expect("it is unlocked");
+}
+
+/// Refuses all, and passes on how it ended.
+struct Stubborn(mpsc::Sender<Ended>);
+
+impl Subscriber for Stubborn {
+    fn asked(&mut self, _: &Proposal) -> Answer {
+        Answer::Veto("never".to_owned())
+    }
+
+    fn told(&mut self, _: u64, ended: &Ended) {
+        let _ = self.0.send(ended.clone());
+    }
+}
+
+/// However little history is kept, by whom and for how many commits.
+fn kept_to_roll_back(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "", r#"{"a": 1, "b": {"c": 2}}"#);
+    set(&all, Candidate, "/a", "2");
+    assert!(remove(&all, Candidate, "/b"));
+    all.commit(&within_minutes()).expect("it becomes running");
+    let retention = Retention { revisions_max: 3, ..Retention::DEFAULT };
+    for retention in [retention, Retention { revisions_max: 0, ..retention }] {
+        let store = OpenOptions::new().retention(retention).over(Arc::clone(&s.backend), None);
+        for n in 0..40 {
+            store.write(|tx| tx.set("/others/n", &n.into())).expect("sets");
+        }
+        store.wait_until_reclaimed();
+    }
+    s.store.forget_before(u64::MAX).expect("forgets");
+    s.store.reclaim().expect("reclaims");
+    let logged = || s.store.read().expect("a state").log().expect("reads").count();
+    assert!(logged() > 80, "{} commits are kept", logged());
+    expire(s);
+    let all = s.store.datastores().expect("it is rolled back");
+    assert_eq!(text(&all, Running), r#"{"a":1,"b":{"c":2}}"#);
+    // And then it may go.
+    s.store.forget_before(u64::MAX).expect("forgets");
+    assert_eq!(logged(), 0);
+    s.check();
 }
 
 fn copies(s: &Subject) {

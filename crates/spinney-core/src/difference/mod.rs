@@ -6,6 +6,7 @@
 
 mod align;
 mod layers;
+mod merging;
 mod writer;
 
 use std::cmp::Ordering;
@@ -23,6 +24,7 @@ use crate::view::{Slot, View};
 use align::{Step, Steps};
 
 pub use layers::StackState;
+pub use merging::{Conflict, Decide, merge};
 pub use writer::{Metadata, PatchWriter};
 
 /// What happens at one path.

@@ -3,7 +3,7 @@
 //! A map on the way to something that may be read is shown, with the members that lead there and without
 //! metadata. The elements of a list are shown all or none; a list that is only on the way is not there.
 
-use super::{Children, Leaf, Name, Node, count_by_steps};
+use super::{Children, Leaf, Name, Node, count_by_steps, marks};
 use crate::access::{Permissions, Right, Standing, Veil};
 use crate::error::Result;
 use crate::key::{EncodedKey, Key, no_key};
@@ -16,6 +16,8 @@ pub struct Guarded<'p, N> {
     node: N,
     permissions: &'p Permissions,
     standing: Standing,
+    /// Whether a map that is only on the way tells what it says as one of a layer.
+    tells_marks: bool,
 }
 
 impl<'p, N: Node> Guarded<'p, N> {
@@ -28,8 +30,22 @@ impl<'p, N: Node> Guarded<'p, N> {
         permissions: &'p Permissions,
         standing: Standing,
     ) -> Result<Option<Guarded<'p, N>>> {
-        let guarded = Guarded { node, permissions, standing };
+        let guarded = Guarded { node, permissions, standing, tells_marks: false };
         Ok(guarded.is_shown()?.then_some(guarded))
+    }
+
+    /// As [`Guarded::new`], for the root of a layer: of maps that are only on the way, it tells the
+    /// [marks](super::marks), since what is below them cannot be read as one with other layers without.
+    ///
+    /// # Errors
+    /// As [`Guarded::new`].
+    pub fn of_layer(
+        node: N,
+        permissions: &'p Permissions,
+        standing: Standing,
+    ) -> Result<Option<Guarded<'p, N>>> {
+        let guarded = Guarded::new(node, permissions, standing)?;
+        Ok(guarded.map(|guarded| Guarded { tells_marks: true, ..guarded }))
     }
 
     fn is_whole(&self) -> bool {
@@ -119,6 +135,11 @@ impl<'p, N: Node> Node for Guarded<'p, N> {
     fn meta(&self, found: &mut dyn FnMut(&str, &str)) -> Result<()> {
         match self.standing.may(Right::Read) {
             true => self.node.meta(found),
+            false if self.tells_marks => self.node.meta(&mut |name, value| {
+                if name == marks::NAME {
+                    found(name, value);
+                }
+            }),
             false => Ok(()),
         }
     }

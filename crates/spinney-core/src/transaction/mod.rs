@@ -28,7 +28,7 @@ use crate::history::{NOTE_LEN_MAX, Note, Retention};
 use crate::key::{EncodedKey, Key};
 use crate::limits::KEY_LEN_MAX;
 use crate::path::{self, Path};
-use crate::pending::Pending;
+use crate::pending::{LOG_TRIM_LEN, Pending};
 
 use access::Deed;
 pub use commit::{Commit, Preview};
@@ -191,6 +191,18 @@ impl<'b> Transaction<'b> {
     /// Says how many revisions the change log keeps; the default is that of [`Retention`].
     pub fn set_revisions_max(&mut self, revisions_max: u64) {
         self.revisions_max = revisions_max;
+    }
+
+    /// Whether the commit drops the oldest revisions from the change log.
+    pub fn trims_log(&self) -> bool {
+        let made = self.base() + 1;
+        self.revisions_max == 0 || (made > self.revisions_max && made.is_multiple_of(LOG_TRIM_LEN))
+    }
+
+    /// Keeps what is logged from a revision on, however much that is.
+    pub fn keep_log_from(&mut self, first: Revision) {
+        let needed = (self.base() + 2).saturating_sub(first);
+        self.revisions_max = self.revisions_max.max(needed);
     }
 
     /// Says which trees neither go nor come when the store's root is replaced.

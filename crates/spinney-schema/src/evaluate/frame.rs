@@ -106,10 +106,15 @@ pub(super) struct Job<I> {
 
 impl<I> Job<I> {
     pub fn root(node: NodeId, document: I, before: Option<(I, usize)>) -> Job<I> {
+        Job { before, ..Job::of(node, Subject::Node(document)) }
+    }
+
+    /// A schema for a subject of which nothing is known.
+    pub fn of(node: NodeId, subject: Subject<I>) -> Job<I> {
         Job {
             node,
-            subject: Subject::Node(document),
-            before,
+            subject,
+            before: None,
             step: Step::InPlace,
             via: Via::keyword(""),
             quiet: false,

@@ -7,6 +7,7 @@
 
 mod affected;
 mod check;
+mod closest;
 mod delta;
 mod frame;
 mod full;
@@ -92,6 +93,8 @@ struct Evaluation<'e, I: Instance> {
     violations_max: usize,
     /// How many more steps may be made.
     budget: Option<u64>,
+    /// Whether it tells which alternative comes closest.
+    explains: bool,
 }
 
 impl<'e, I: Instance> Evaluation<'e, I> {
@@ -104,6 +107,7 @@ impl<'e, I: Instance> Evaluation<'e, I> {
             report: Report::default(),
             violations_max,
             budget: None,
+            explains: true,
         }
     }
 
@@ -311,13 +315,16 @@ impl<'e, I: Instance> Evaluation<'e, I> {
         match applicator {
             Applicator::AnyOf(nodes) if passed == 0 => {
                 let expected = format!("what fits one of {} alternatives", nodes.len());
-                self.fail("anyOf", expected, Some("which fits none"))?;
+                let found = self.fits_none(nodes)?;
+                self.fail("anyOf", expected, Some(&found))?;
             }
             Applicator::OneOf(nodes) if passed != 1 => {
                 let expected = format!("what fits exactly one of {} alternatives", nodes.len());
-                let found =
-                    if passed == 0 { "which fits none" } else { "which fits more than one" };
-                self.fail("oneOf", expected, Some(found))?;
+                let found = match passed {
+                    0 => self.fits_none(nodes)?,
+                    _ => "which fits more than one".to_owned(),
+                };
+                self.fail("oneOf", expected, Some(&found))?;
             }
             Applicator::Not(_) if passed > 0 => {
                 let expected = "anything that does not fit the schema of `not`".to_owned();
@@ -353,26 +360,11 @@ impl<'e, I: Instance> Evaluation<'e, I> {
         if frame.job.quiet {
             return Ok(());
         }
-        if self.report.violations.len() >= self.violations_max {
+        if !self.has_room() {
             self.report.more += 1;
             return Ok(());
         }
-        let (mut instance, mut way) = (Path::root(), Path::root());
-        for frame in &self.stack {
-            match &frame.job.step {
-                Step::Key(key) => instance.push(key),
-                Step::Element(position) => instance.push(&position.to_string()),
-                Step::InPlace | Step::Name => {}
-            }
-            if !frame.job.via.keyword.is_empty() {
-                way.push(frame.job.via.keyword);
-            }
-            match &frame.job.via.token {
-                Some(Token::Index(index)) => way.push(&index.to_string()),
-                Some(Token::Text(text)) => way.push(text),
-                None => {}
-            }
-        }
+        let (instance, mut way) = self.place();
         let frame = self.frame();
         let mut location = self.schema.nodes[frame.job.node].location.clone();
         if !keyword.is_empty() {
@@ -392,6 +384,32 @@ impl<'e, I: Instance> Evaluation<'e, I> {
             found,
         });
         Ok(())
+    }
+
+    /// Whether one more violation is listed.
+    fn has_room(&self) -> bool {
+        self.report.violations.len() < self.violations_max
+    }
+
+    /// Where the running frame is in the document, and the way through the schema to there.
+    fn place(&self) -> (Path, Path) {
+        let (mut instance, mut way) = (Path::root(), Path::root());
+        for frame in &self.stack {
+            match &frame.job.step {
+                Step::Key(key) => instance.push(key),
+                Step::Element(position) => instance.push(&position.to_string()),
+                Step::InPlace | Step::Name => {}
+            }
+            if !frame.job.via.keyword.is_empty() {
+                way.push(frame.job.via.keyword);
+            }
+            match &frame.job.via.token {
+                Some(Token::Index(index)) => way.push(&index.to_string()),
+                Some(Token::Text(text)) => way.push(text),
+                None => {}
+            }
+        }
+        (instance, way)
     }
 }
 

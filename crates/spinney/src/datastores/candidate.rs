@@ -63,6 +63,7 @@ impl Datastores {
     /// # Errors
     /// As [`crate::Store::read`].
     pub fn candidate(&self) -> Result<CandidateState> {
+        self.require_all()?;
         let base = self.noted(&self.store.read()?)?.base();
         Ok(base.map_or(CandidateState::Unchanged, CandidateState::Changed))
     }
@@ -73,7 +74,9 @@ impl Datastores {
 
     /// What the candidate is in a state.
     pub(super) fn noted(&self, state: &Snapshot) -> Result<Noted> {
-        self.noted_in(notes::candidate(state)?, &state.view())
+        // Who reads it need not be shown the note.
+        let view = state.view();
+        self.noted_in(notes::candidate(&view)?, &view)
     }
 
     /// What it is in a transaction, which has not changed it yet.
@@ -190,6 +193,7 @@ impl Datastores {
     /// # Complexity
     /// That of the candidate's changes, and of the commits since its base.
     pub fn conflicts(&self) -> Result<Vec<LayerConflict>> {
+        self.require_all()?;
         let state = self.store.read()?;
         match self.noted(&state)?.base() {
             None => Ok(Vec::new()),
@@ -258,6 +262,7 @@ impl Datastores {
     /// # Complexity
     /// As [`Datastores::commit`].
     pub fn validate(&self) -> Result<()> {
+        self.require_all()?;
         self.store.validate(|transaction| self.fold_into(transaction, Prefer::Neither))
     }
 

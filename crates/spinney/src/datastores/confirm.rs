@@ -6,10 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use spinney_core::backend::Revision;
+use spinney_core::history::{History, NOTE_LEN_MAX};
 use spinney_core::{Error, ErrorKind, Result};
 
 use super::candidate::CandidateCommit;
-use super::notes::{self, Confirm};
+use super::notes::{self, Confirm, Reads};
 use super::{Datastore, Datastores};
 use crate::Transaction;
 use crate::locks::Passes;
@@ -18,6 +19,9 @@ use crate::store::{Committed, Store, WeakStore, now_ms};
 
 /// The longest time that a commit may wait for its confirmation.
 const WAIT_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// What the log says of a roll-back.
+const NOT_CONFIRMED: &str = "rolled back: the commit was not confirmed";
 
 /// A commit that waits for its confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +68,7 @@ impl Datastores {
     /// # Errors
     /// As [`crate::Store::read`].
     pub fn unconfirmed(&self) -> Result<Option<Unconfirmed>> {
+        self.require_all()?;
         let found = notes::confirm(&self.store.read()?)?;
         Ok(found.map(|Confirm { name, before, deadline_ms }| Unconfirmed {
             name,
@@ -106,22 +111,52 @@ impl Datastores {
             Some(confirm) if !is_due(&confirm) => return self.watch_confirm(),
             Some(_) => {}
         }
+        let roll_back = |passes, message: &str| {
+            self.store.write_passing(passes, |transaction| match notes::confirm(transaction)? {
+                Some(confirm) if !is_due(&confirm) => Ok(()),
+                Some(confirm) if !self.reaches_back(confirm.before)? => {
+                    transaction.set_message(&format!(
+                        "not rolled back, though the commit was not confirmed: revision {} is not kept any more",
+                        confirm.before
+                    ))?;
+                    notes::set_confirm(transaction, None)
+                }
+                Some(confirm) => {
+                    self.roll_back(transaction, &confirm)?;
+                    transaction.set_message(message)
+                }
+                None => Ok(()),
+            })
+        };
         // Who locked it knew that the time runs.
-        self.store.write_passing(Passes::Everything, |transaction| {
-            match notes::confirm(transaction)? {
-                Some(confirm) if is_due(&confirm) => self.roll_back(transaction, &confirm),
-                _ => Ok(()),
-            }
-        })?;
-        Ok(())
+        let Err(refusal) = roll_back(Passes::Locks, NOT_CONFIRMED) else { return Ok(()) };
+        // What was in force before is in force again, whoever is against it by now.
+        let overruled =
+            format!("{NOT_CONFIRMED}; it was refused, and made nevertheless: {refusal}");
+        let len = overruled.floor_char_boundary(NOTE_LEN_MAX);
+        roll_back(Passes::Everything, &overruled[..len]).map(drop)
     }
 
     fn roll_back(&self, transaction: &mut Transaction<'_>, confirm: &Confirm) -> Result<()> {
         let path = Datastore::Running.path();
         self.store.restore_in(transaction, &path, confirm.before)?;
-        transaction.set_message("rolled back: the commit was not confirmed")?;
+        transaction.set_message(NOT_CONFIRMED)?;
         notes::set_confirm(transaction, None)
     }
+
+    /// Whether the log tells what to undo to be at a revision again.
+    fn reaches_back(&self, revision: Revision) -> Result<bool> {
+        let newest = self.store.backend().snapshot()?;
+        Ok(History::of(&*newest).first()?.is_some_and(|first| first <= revision + 1))
+    }
+}
+
+/// The first revision of the log that is needed to roll back what waits for its confirmation, if anything does.
+///
+/// # Errors
+/// Those of reading.
+pub(crate) fn first_needed(reads: &impl Reads) -> Result<Revision> {
+    Ok(notes::confirm(reads)?.map_or(Revision::MAX, |confirm| confirm.before + 1))
 }
 
 fn waiting(transaction: &Transaction<'_>, name: &str) -> Result<Confirm> {

@@ -25,8 +25,9 @@ use crate::store::{Committed, Durability, Store};
 use crate::subscribers::{Subscriber, SubscriberOptions, Subscription};
 
 pub use candidate::{CandidateCommit, CandidateState};
-pub(crate) use confirm::Timer;
 pub use confirm::Unconfirmed;
+pub(crate) use confirm::{Timer, first_needed};
+pub(crate) use notes::NAME;
 pub use notes::TREE;
 pub(crate) use provide::Providers;
 pub use provide::Provision;
@@ -94,7 +95,9 @@ impl FromStr for Datastore {
     }
 }
 
-/// The datastores of a store.
+/// The datastores of a store. Each is read as far as its reader may, by the [rules](crate::access) of its tree; to
+/// change them, and to be told of the candidate and of what waits for its confirmation, takes `read` of the whole
+/// store, and is else `Denied`.
 #[derive(Clone)]
 pub struct Datastores {
     store: Store,
@@ -108,8 +111,7 @@ impl Store {
     /// watched from now on.
     ///
     /// # Errors
-    /// `Unsupported` where a store is one tree, or keeps its trees apart; `Denied` to who may not read
-    /// everything; those of rolling back.
+    /// `Unsupported` where a store is one tree, or keeps its trees apart; those of rolling back.
     pub fn datastores(&self) -> Result<Datastores> {
         if !self.base_path().is_empty() || !self.capabilities().multi_tree_commit {
             return Err(Error::unsupported(
@@ -119,8 +121,6 @@ impl Store {
         }
         let of = |store| Datastores { store, durability: None };
         of(self.unrestricted()).roll_back_overdue()?;
-        // What is noted of them is of all of them.
-        self.require("", Right::Read)?;
         Ok(of(self.clone()))
     }
 }
@@ -289,10 +289,16 @@ impl Datastores {
         }
     }
 
+    /// Refuses what is about all of them to whom may not read everything.
+    fn require_all(&self) -> Result<()> {
+        self.store.require("", Right::Read)
+    }
+
     fn write<T>(
         &self,
         edit: impl FnMut(&mut crate::Transaction<'_>) -> Result<T>,
     ) -> Result<Committed<T>> {
+        self.require_all()?;
         match self.durability {
             Some(durability) => self.store.write_with(durability, edit),
             None => self.store.write(edit),

@@ -1,21 +1,32 @@
 //! What the datastores remember beside their trees.
 
 use spinney_core::backend::Revision;
+use spinney_core::view::View;
 use spinney_core::{Error, Map, Result, Value};
 
 use crate::Transaction;
 use crate::owners::number_at;
 use crate::snapshot::Snapshot;
+use crate::tree_cache::value_at;
 
 /// The tree that holds it: `candidate` with its `base` and perhaps its `lock`, `confirm` with `before` and `deadline`.
 pub const TREE: &str = "/.datastores";
+
+/// The name of [`TREE`].
+pub(crate) const NAME: &str = ".datastores";
 
 const CANDIDATE: &str = "/.datastores/candidate";
 const CONFIRM: &str = "/.datastores/confirm";
 
 /// Reads nodes, of a state or of a transaction.
-pub(super) trait Reads {
+pub(crate) trait Reads {
     fn value(&self, path: &str) -> Result<Option<Value>>;
+}
+
+impl Reads for View<'_> {
+    fn value(&self, path: &str) -> Result<Option<Value>> {
+        value_at(self, path)
+    }
 }
 
 impl Reads for Snapshot {

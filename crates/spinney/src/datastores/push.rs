@@ -7,6 +7,7 @@ use spinney_core::{Error, Map, Path, Result, Value, path};
 
 use super::{Datastore, Datastores};
 use crate::Transaction;
+use crate::access::Right;
 use crate::layers::{Finding, Layer, LayerEdit, Stack, StackId};
 use crate::owners::{self, Holding, Record};
 use crate::snapshot::Snapshot;
@@ -53,6 +54,7 @@ impl Datastores {
     /// `AlreadyExists` when a living owner pushes in this order or under this name; `InvalidInput` for a
     /// name that no layer can have; those of [`crate::Store::write`].
     pub fn push(&self, name: &str, order: Option<u64>) -> Result<Pushed> {
+        self.require_all()?;
         self.check_name(name)?;
         let owner = self.store.owner()?;
         let holding = owner.holding();
@@ -105,7 +107,12 @@ impl Datastores {
 
     pub(super) fn operational_stack(&self) -> Result<Stack> {
         let stack = Stack::new(self.operational_below(&self.store.read()?, u64::MAX)?)?;
-        let stack = stack.under(self.store.providers().layers());
+        // What is made on demand is not known in part.
+        let provided = match self.store.permits(&Datastore::Operational.path(), Right::Read)? {
+            true => self.store.providers().layers(),
+            false => Vec::new(),
+        };
+        let stack = stack.under(provided);
         Ok(stack.found_by(finding_operational()))
     }
 }

@@ -10,9 +10,11 @@ use spinney_core::difference::StackState;
 #[cfg(feature = "schema")]
 use spinney_core::path;
 use spinney_core::view::View;
-use spinney_core::{Path, Result};
+use spinney_core::{Error, ErrorKind, Path, Result};
 
-use super::reading::{Layers, may_read};
+use super::reading::Layers;
+use super::ruled_as;
+use crate::access::Right;
 use crate::snapshot::Snapshot;
 
 /// Which stack it is, of all those of one store: equal ones have the same layers in each state.
@@ -124,7 +126,7 @@ impl Found {
     pub fn seen(mut self, reader: &Snapshot) -> Result<Found> {
         let mut is_seen = Vec::with_capacity(self.named.len());
         for (_, path) in &self.named {
-            is_seen.push(may_read(reader, path)?);
+            is_seen.push(may_follow(reader, path)?);
         }
         let mut seen = is_seen.iter();
         self.named.retain(|_| *seen.next().unwrap_or(&true));
@@ -141,6 +143,24 @@ impl Found {
             let segments: Vec<String> = path::segments(path).map(Into::into).collect();
             diff.ops.iter().any(|op| op.relation_to(&segments) != Relation::Apart)
         })
+    }
+}
+
+/// Whether the reader of a state may follow a layer: what comes and goes of the tree that layers are read as is not
+/// known of a part of one.
+///
+/// # Errors
+/// `Denied` for a part; those of reading.
+fn may_follow(reader: &Snapshot, layer: &str) -> Result<bool> {
+    let layer = ruled_as(layer);
+    match (reader.permits(layer, Right::Read)?, reader.may_show(layer)?) {
+        (true, _) => Ok(true),
+        (false, false) => Ok(false),
+        (false, true) => Err(Error::new(
+            ErrorKind::Denied,
+            "a layer of it may be read by you in part, and what changes in layers is told to whom may read all of \
+             them; follow the store, which tells what you may read",
+        )),
     }
 }
 

@@ -21,6 +21,7 @@ use spinney_core::read::{Merged, Reached};
 use spinney_core::{Error, ErrorKind, Path, Result, path};
 
 use crate::Transaction;
+use crate::datastores;
 use crate::feed::{self, Bookmark, Change, Changes};
 use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
@@ -318,6 +319,14 @@ impl Snapshot {
                 "only values of a stack or datastore come from layers; name one",
             )),
         }
+    }
+}
+
+/// The path whose access rules are those of a layer: its own, but what is pushed is a part of `/operational`.
+pub(crate) fn ruled_as(layer: &str) -> &str {
+    match leads_to(datastores::PUSHED_TREE, layer) {
+        true => "/operational",
+        false => layer,
     }
 }
 

@@ -8,12 +8,11 @@ use spinney_core::key::no_key;
 use spinney_core::node::NodeKind;
 use spinney_core::read::{Children, Descended, Merged, Node, Reached, Stored};
 use spinney_core::view::Slot;
-use spinney_core::{Error, ErrorKind, Key, Path, Result, path};
+use spinney_core::{Key, Path, Result, path};
 
-use super::Layer;
 use super::filter::{Filter, KeyHash};
 use super::provided::{Provided, Source};
-use crate::access::Right;
+use super::{Layer, ruled_as};
 use crate::snapshot::Snapshot;
 
 /// The layers of a snapshot, the highest first.
@@ -82,21 +81,6 @@ pub struct Sourced<'a> {
     pub layer: &'a str,
 }
 
-/// Whether the reader of a state may read a layer; what a layer says of its nodes is not known of a part of it.
-///
-/// # Errors
-/// `Denied` for a part; those of reading.
-pub(super) fn may_read(reader: &Snapshot, layer: &str) -> Result<bool> {
-    match (reader.permits(layer, Right::Read)?, reader.may_show(layer)?) {
-        (true, _) => Ok(true),
-        (false, false) => Ok(false),
-        (false, true) => Err(Error::new(
-            ErrorKind::Denied,
-            "a layer of it may be read by you in part, and layers are read as one as a whole; read it by itself",
-        )),
-    }
-}
-
 impl Layers {
     /// The newest states; without the layers of which nothing may be seen.
     pub fn read(layers: &[Layer], provided: &[Arc<Source>]) -> Result<Layers> {
@@ -117,7 +101,7 @@ impl Layers {
                     stores.len() - 1
                 }
             };
-            if !may_read(&states[state], &layer.path)? {
+            if !states[state].may_show(ruled_as(&layer.path))? {
                 continue;
             }
             let place = Place::Stored(state, Arc::from(&*layer.path));
@@ -173,7 +157,7 @@ impl Layers {
         let mut roots = Vec::with_capacity(self.layers.len());
         for (at, layer) in self.layers.iter().enumerate() {
             let root = match &layer.place {
-                Place::Stored(state, place) => self.states[*state].node(place)?,
+                Place::Stored(state, place) => self.states[*state].layer(place)?,
                 Place::Provided(provided) => provided.root(path)?,
             };
             roots.extend(root.map(|root| (at, root)));

@@ -66,15 +66,24 @@ pub struct Void {
     pub dead: Option<OwnerId>,
 }
 
-/// What locks do not keep a commit from.
+/// What does not keep a commit from being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passes {
     /// Nothing.
     Nothing,
-    /// Taking one away.
+    /// A lock that it takes away.
     Lock(u64),
-    /// Anything.
+    /// All locks.
+    Locks,
+    /// Locks, schemas and subscribers, who are asked nevertheless.
     Everything,
+}
+
+impl Passes {
+    /// Whether no lock keeps it from anything.
+    pub fn all_locks(self) -> bool {
+        matches!(self, Passes::Locks | Passes::Everything)
+    }
 }
 
 /// Looks at one commit.

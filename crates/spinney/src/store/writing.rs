@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use spinney_core::attempts::if_newest;
 use spinney_core::backend::WriteGuard;
 use spinney_core::build::NewScratch;
 use spinney_core::index::Derived;
@@ -12,6 +13,7 @@ use spinney_core::{Error, ErrorKind, Result};
 
 use super::{Committed, Durability, LOOK_AT_LOG_EVERY, Shared, now_ms};
 use crate::access::{self, Right, Seat, Sight};
+use crate::datastores;
 use crate::file_scratch::FileScratch;
 use crate::locks::{self, Passes};
 use crate::owners::RESERVED;
@@ -34,7 +36,7 @@ pub(crate) struct Attempt<'s> {
     durability: Durability,
     guard: Box<dyn WriteGuard + 's>,
     questions: Option<Questions>,
-    /// The lock of somebody else that the write removes.
+    /// What does not keep the write from being made.
     passes: Passes,
     /// Who writes; the store's owner, without.
     seat: Option<&'s Seat>,
@@ -56,7 +58,7 @@ impl Shared {
         self.finish(attempt, &new_scratch, edited, edit)
     }
 
-    /// As [`Shared::try_write`], of a write that locks of others do not keep from something.
+    /// As [`Shared::try_write`], of a write that something does not keep from being made.
     pub fn try_passing<T>(
         &self,
         passes: Passes,
@@ -65,7 +67,10 @@ impl Shared {
         edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<Option<Committed<T>>> {
         let new_scratch = || self.new_scratch();
-        let attempt = Attempt { passes, ..self.attempt(durability, conflicts)? };
+        let mut attempt = Attempt { passes, ..self.attempt(durability, conflicts)? };
+        if passes == Passes::Everything {
+            attempt.questions.iter_mut().for_each(Questions::overrule);
+        }
         let edited = self.edited(None, &new_scratch, edit);
         self.finish(attempt, &new_scratch, edited, edit)
     }
@@ -127,8 +132,8 @@ impl Shared {
             Ok(None) => false,
             Err(_) => true,
         };
-        if is_unconfirmed && !self.backend.is_newest()? {
-            committed = Ok(None);
+        if is_unconfirmed {
+            committed = if_newest(&*self.backend, committed).map(Option::flatten);
         }
         drop(guard);
         let mut void_locks = Vec::new();
@@ -185,7 +190,7 @@ impl Shared {
     /// whose owners are dead.
     fn reviewed(
         &self,
-        transaction: Transaction<'_>,
+        mut transaction: Transaction<'_>,
         passes: Passes,
         sight: &Option<Sight>,
         last: Option<&mut impl Review>,
@@ -194,17 +199,22 @@ impl Shared {
         let permissions = sight.as_ref().map(|sight| &*sight.permissions);
         // What asks for reviewers lies in trees whose names begin so.
         let has_own_trees = transaction.may_know_trees(".")?;
+        if has_own_trees && transaction.trims_log() && transaction.knows_tree(datastores::NAME)? {
+            let first = transaction.at_root(|transaction| datastores::first_needed(transaction))?;
+            transaction.keep_log_from(first);
+        }
         let mut ruled = access::Guard;
         if has_own_trees && transaction.knows_tree(access::NAME)? {
             reviewers.push(&mut ruled);
         }
         let mut locked =
             locks::Guard::new(&self.locks, &self.origin.base_path, passes, permissions);
-        if has_own_trees && passes != Passes::Everything && transaction.knows_tree(locks::NAME)? {
+        if has_own_trees && !passes.all_locks() && transaction.knows_tree(locks::NAME)? {
             reviewers.push(&mut locked);
         }
         #[cfg(feature = "schema")]
-        let mut guard = schemas::Guard::new(&self.schemas, &self.origin.base_path, permissions);
+        let mut guard =
+            schemas::Guard::new(&self.schemas, &self.origin.base_path, permissions, passes);
         #[cfg(feature = "schema")]
         if has_own_trees && transaction.knows_tree(schemas::NAME)? {
             reviewers.push(&mut guard);
@@ -216,16 +226,25 @@ impl Shared {
         Ok((commit, locked.into_void()))
     }
 
-    /// An edit that is judged and then given up.
-    pub fn validate(
+    /// One try of an edit that is judged and then given up; `None` when another writer came first.
+    pub fn try_validate(
         &self,
         seat: Option<&Arc<Seat>>,
-        mut edit: impl FnMut(&mut Transaction<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let _guard = self.backend.write_guard(0)?;
-        let new_scratch = || self.new_scratch();
+        conflicts: u32,
+        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<()>,
+    ) -> Result<Option<()>> {
+        let _guard = self.backend.write_guard(conflicts)?;
         let seat = seat.map(|seat| &**seat).filter(|_| self.origin.base_path.is_empty());
-        let ((), mut transaction) = self.edited(seat, &new_scratch, &mut edit)?;
+        if_newest(&*self.backend, self.judged(seat, edit))
+    }
+
+    fn judged(
+        &self,
+        seat: Option<&Seat>,
+        edit: &mut impl FnMut(&mut Transaction<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let new_scratch = || self.new_scratch();
+        let ((), mut transaction) = self.edited(seat, &new_scratch, edit)?;
         let sight = transaction
             .take_permissions()
             .map(|permissions| Sight { permissions, backend: Arc::clone(&self.backend) });

@@ -28,6 +28,8 @@ pub struct Questions {
     amendments: Vec<Amendment>,
     /// The last round has added to the amendments.
     is_amended: bool,
+    /// The commit is made whatever they answer.
+    is_overruling: bool,
     /// What the commit changes in the trees that layers are read as.
     moved: Vec<(StackId, Arc<Moved>)>,
 }
@@ -57,8 +59,14 @@ impl Questions {
             asked: Vec::new(),
             amendments: Vec::new(),
             is_amended: false,
+            is_overruling: false,
             moved: Vec::new(),
         }))
+    }
+
+    /// Asks them, so that they know, but makes the commit whatever they answer.
+    pub fn overrule(&mut self) {
+        self.is_overruling = true;
     }
 
     /// Makes the changes that the subscribers want on top of a write's own.
@@ -160,7 +168,10 @@ impl Questions {
                 continue;
             }
             diff.begin_below(&self.origin.base_path);
-            let (said, link) = link::ask(registered, proposed, &diff)?;
+            let (said, link) = match link::ask(registered, proposed, &diff) {
+                Err(_) if self.is_overruling => continue,
+                asked => asked?,
+            };
             self.asked.extend(link.map(Asked::Other));
             self.judge(by, said)?;
         }
@@ -202,6 +213,9 @@ impl Questions {
 
     /// What an answer means for the commit.
     fn judge(&mut self, by: usize, said: Said) -> Result<()> {
+        if self.is_overruling {
+            return Ok(());
+        }
         let parties = Arc::clone(&self.parties);
         let terms = parties[by].terms();
         let shown = terms.shown();

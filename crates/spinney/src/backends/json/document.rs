@@ -13,6 +13,7 @@ use super::print::Style;
 use super::side::{Annotate, Collect, Side};
 use crate::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 #[cfg(feature = "schema")]
+use crate::locks::Passes;
 use crate::schemas;
 
 /// Where the document lies in the store below.
@@ -45,7 +46,7 @@ impl Place {
         #[cfg(feature = "schema")]
         let schemas = schemas::Cache::default();
         #[cfg(feature = "schema")]
-        let mut guard = schemas::Guard::new(&schemas, &self.0, None);
+        let mut guard = schemas::Guard::new(&schemas, &self.0, None, Passes::Nothing);
         let mut then = Then(before);
         let mut reviewers: Vec<&mut dyn Review> = Vec::new();
         #[cfg(feature = "schema")]
