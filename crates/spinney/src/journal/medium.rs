@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use nix::fcntl::OFlag;
 
 use crate::file_system::{if_present, remove_if_present, sync_dir};
 
@@ -156,8 +156,9 @@ impl Folder for Directory {
 /// Bytes of zeros that are written at once.
 const ZEROS_LEN: u64 = 64 << 10;
 
-/// A write does not go through the cache, and returns when it is durable.
-const WRITE_THROUGH: i32 = OFlags::DIRECT.union(OFlags::DSYNC).bits() as i32;
+/// A write does not go through the cache, and returns when its bytes are durable, whatever becomes of the
+/// file's times (`rustix` has only `O_SYNC`, which waits for them, too).
+const WRITE_THROUGH: i32 = OFlag::O_DIRECT.union(OFlag::O_DSYNC).bits();
 
 /// A file of the file system.
 struct OpenFile {
