@@ -192,10 +192,18 @@ impl Reference {
 /// # Errors
 /// Those of the backend; `Corrupted` when a page on the way is damaged.
 pub fn step(backend: &dyn Backend, trees: &[TreeId]) -> Result<usize> {
+    step_before(backend, trees, Revision::MAX)
+}
+
+/// As [`step`], of what was removed before a revision: others may remove faster than this gives back.
+///
+/// # Errors
+/// As [`step`].
+pub fn step_before(backend: &dyn Backend, trees: &[TreeId], end: Revision) -> Result<usize> {
     attempts::maintain(backend, |snapshot| {
         let first_logged = History::of(snapshot).first()?.unwrap_or(Revision::MAX);
         for &tree in trees {
-            if let Some(item) = first_item(snapshot, tree, first_logged)? {
+            if let Some(item) = first_item(snapshot, tree, first_logged.min(end))? {
                 return step_changes(snapshot, &item);
             }
             if let Some(change) = forgotten_head(snapshot, tree)? {

@@ -772,7 +772,7 @@ impl Store {
         self.shared.backend.wait(after, timeout)
     }
 
-    /// Reclaims everything that was removed, now; returns how many records it deleted.
+    /// Reclaims everything that was removed until now; returns how many records it deleted.
     ///
     /// It also runs by itself, in the background, after each write that removed something.
     ///
@@ -785,10 +785,13 @@ impl Store {
         }
         // A write begins by queueing what a writer that died while it built has left.
         self.unrestricted().write_with(Durability::None, |_| Ok(()))?;
-        let trees = spinney_core::check::trees(&*self.shared.backend.snapshot()?)?;
+        let state = self.shared.backend.snapshot()?;
+        let trees = spinney_core::check::trees(&*state)?;
+        let end = state.revision()?.saturating_add(1);
+        drop(state);
         let mut deleted = 0;
         loop {
-            match reclaim::step(&*self.shared.backend, &trees)? {
+            match reclaim::step_before(&*self.shared.backend, &trees, end)? {
                 0 => return Ok(deleted),
                 records => deleted += records as u64,
             }

@@ -277,6 +277,11 @@ impl<S: Server + 'static> Backend for Network<S> {
             match self.send(is_conditional.then_some(base), &batch)? {
                 Answer::Committed(made) => {
                     self.client.committed(base, made, &batch.changes);
+                    if made != base + 1 {
+                        // Others came in between. Who went on from what was known, as maintenance may,
+                        // would do the same again; where this fails, so does what comes next.
+                        let _ = self.client.refresh(None);
+                    }
                     if head.is_some() {
                         self.change_own_writing(|writing| writing.head = Some(head));
                     }
