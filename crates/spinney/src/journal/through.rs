@@ -51,9 +51,11 @@ impl Blocks {
 
     /// What the block that `end` lies in has before it, when these blocks end there.
     fn head_of(&self, end: Position) -> Option<Vec<u8>> {
-        let head_len = head_len(end);
-        let upto = self.start + (end.offset - self.at.offset.min(end.offset)) as usize;
-        (self.end == end).then(|| self.bytes[upto - head_len..upto].to_vec())
+        if self.end != end {
+            return None;
+        }
+        let upto = (end.offset - self.at.offset) as usize;
+        Some(self.blocks()[upto - head_len(end)..upto].to_vec())
     }
 }
 

@@ -13,8 +13,7 @@ use super::print::Style;
 use super::side::{Annotate, Collect, Side};
 use crate::formats::{self, Dialect, Fidelity, JsonWriter, Layout};
 #[cfg(feature = "schema")]
-use crate::locks::Passes;
-use crate::schemas;
+use crate::{locks::Passes, schemas};
 
 /// Where the document lies in the store below.
 #[derive(Clone, Debug)]
