@@ -35,7 +35,8 @@ pub fn resolve<'s>(edits: &'s Edits, view: &View<'s>, path: &str) -> Result<Opti
     Ok(Some(found))
 }
 
-fn member<'s>(
+/// The member of a node that a segment names.
+pub fn member<'s>(
     edits: &'s Edits,
     view: &View<'s>,
     found: &Found<'s>,

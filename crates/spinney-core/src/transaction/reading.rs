@@ -19,21 +19,23 @@ impl Transaction<'_> {
     fn found(&self, path: &str) -> Result<Option<(Found<'_>, Seen<'_>)>> {
         path::check(path)?;
         let whole = self.below_base(path);
-        let found = || -> Result<_> {
-            let seen = match self.veil_at(&whole)? {
-                Seen::Hidden => return Ok(None),
-                seen => seen,
-            };
-            let Some(found) = self.found_at(&whole)? else { return Ok(None) };
-            let is_shown = match &seen {
-                Seen::Part(_, standing) => {
-                    standing.shows(|| Ok(self.container_of(&found)? == Some(Container::Map)))?
-                }
-                _ => true,
-            };
-            Ok(is_shown.then_some((found, seen)))
+        let found = || match self.found_at(&whole)? {
+            Some(found) => Ok(self.shown(&whole, &found)?.map(|seen| (found, seen))),
+            None => Ok(None),
         };
-        found().map_err(|error| error.at(Display(path)))
+        found().map_err(|error: Error| error.at(Display(path)))
+    }
+
+    /// How much its principal sees of what is found at a checked path from the store's root; `None` for nothing.
+    fn shown(&self, whole: &str, found: &Found<'_>) -> Result<Option<Seen<'_>>> {
+        Ok(match self.veil_at(whole)? {
+            Seen::Hidden => None,
+            Seen::Part(permissions, standing) => {
+                let is_map = || Ok(self.container_of(found)? == Some(Container::Map));
+                standing.shows(is_map)?.then_some(Seen::Part(permissions, standing))
+            }
+            Seen::Whole => Some(Seen::Whole),
+        })
     }
 
     fn found_at(&self, path: &str) -> Result<Option<Found<'_>>> {
@@ -207,24 +209,57 @@ impl Transaction<'_> {
         entries.collect::<Option<_>>().map(Some).ok_or_else(meta_damaged)
     }
 
-    /// What container a node is, if it is one, and its metadata of one name; `None` when there is no node.
+    /// What stands on the way to a path: of the node at its first `from` bytes and of each after it down to
+    /// the path's own, what container it is, if it is one, and its metadata of one name. It ends where there is
+    /// no node.
     ///
     /// # Errors
     /// As [`Transaction::get`].
-    pub fn container_and_meta(
+    ///
+    /// # Complexity
+    /// That of the path.
+    pub fn way(
         &self,
         path: &str,
+        from: usize,
         name: &str,
-    ) -> Result<Option<(Option<Container>, Option<String>)>> {
+    ) -> Result<Vec<(Option<Container>, Option<String>)>> {
         let this = self.reading(path)?;
-        let Some((found, seen)) = this.found(path)? else { return Ok(None) };
-        for entry in this.meta_of(&found, &seen)? {
+        path::check(path)?;
+        let whole = this.below_base(path);
+        let mut end = whole.len() - path.len() + from;
+        let mut parts = path::parts(&whole[end..]);
+        let mut way = Vec::new();
+        let mut walk = || -> Result<()> {
+            let mut next = this.found_at(&whole[..end])?;
+            while let Some(found) = next {
+                let Some(seen) = this.shown(&whole[..end], &found)? else { break };
+                let meta = this.meta_named(&found, &seen, name)?.map(str::to_owned);
+                way.push((this.container_of(&found)?, meta));
+                let Some(part) = parts.next() else { break };
+                end += 1 + part.len();
+                let segment = path::unescape(part);
+                next = read::member(&this.edits, &this.pending.view(), &found, &segment)?;
+            }
+            Ok(())
+        };
+        walk().map_err(|error| error.at(Display(path)))?;
+        Ok(way)
+    }
+
+    fn meta_named<'f>(
+        &self,
+        found: &'f Found<'_>,
+        seen: &Seen<'_>,
+        name: &str,
+    ) -> Result<Option<&'f str>> {
+        for entry in self.meta_of(found, seen)? {
             let (entry_name, value) = entry.ok_or_else(meta_damaged)?;
             if entry_name == name {
-                return Ok(Some((this.container_of(&found)?, Some(value.to_owned()))));
+                return Ok(Some(value));
             }
         }
-        Ok(Some((this.container_of(&found)?, None)))
+        Ok(None)
     }
 
     /// The metadata that a principal sees of a node.

@@ -1,7 +1,7 @@
 //! Edits of one layer: what is below it in the stack decides which marks an edit leaves.
 
-use spinney_core::read::Marks;
 use spinney_core::read::marks::{self, decide};
+use spinney_core::read::{Marks, Node};
 use spinney_core::{Container, Error, ErrorKind, Key, Result, Scalar, Value, Visitor, path};
 
 use super::{Layer, leads_to};
@@ -232,16 +232,22 @@ impl<'e, 't> LayerEdit<'e, 't> {
             deletion: None,
             scalar: None,
         };
-        let (mut live, mut end) = match known {
+        let (mut live, start) = match known {
             Some(way) => (way.live.clone(), path.len()),
             None => ((self.at..self.layers.len()).collect(), 0),
         };
+        let mut ways = Vec::with_capacity(self.layers.len() - self.at);
+        for layer in self.at..self.layers.len() {
+            ways.push(match live.contains(&layer) {
+                true => self.way(layer, path, start)?,
+                false => Vec::new(),
+            });
+        }
+        let (mut end, mut level) = (start, 0);
         loop {
             let is_last = end == path.len();
-            let mut parts: Vec<Seen> = Vec::with_capacity(live.len());
-            for &layer in &live {
-                parts.extend(self.seen(layer, &path[..end])?);
-            }
+            let parts = live.iter().filter_map(|layer| ways[layer - self.at].get(level));
+            let mut parts: Vec<Seen> = parts.copied().collect();
             if let Some(lock) = parts.iter().rev().find(|seen| seen.marks.has(Marks::LOCKED))
                 && lock.layer != self.at
             {
@@ -275,8 +281,10 @@ impl<'e, 't> LayerEdit<'e, 't> {
                     if seen.layer != self.at {
                         place.list_below = Some((end, seen.layer));
                     }
-                    place.own = self.seen(self.at, path)?;
-                    place.decides = self.seen(seen.layer, path)?.map(|seen| seen.layer);
+                    let last = level + path::parts(&path[end..]).count();
+                    let at_end = |layer: usize| ways[layer - self.at].get(last);
+                    place.own = at_end(self.at).copied();
+                    place.decides = at_end(seen.layer).map(|seen| seen.layer);
                     return Ok(place);
                 }
                 Some(seen) => {
@@ -292,6 +300,7 @@ impl<'e, 't> LayerEdit<'e, 't> {
             }
             let parent = end;
             end += 1 + path[end + 1..].find('/').unwrap_or(path.len() - end - 1);
+            level += 1;
             if end == path.len() {
                 self.way = Some(Way { parent: path[..parent].to_owned(), live: live.clone() });
             }
@@ -398,26 +407,22 @@ impl<'e, 't> LayerEdit<'e, 't> {
 
     /// The node that a layer has at a path; `None` when there is none.
     fn seen(&self, layer: usize, path: &str) -> Result<Option<Seen>> {
+        Ok(self.way(layer, path, path.len())?.pop())
+    }
+
+    /// The nodes that a layer has on the way to a path, from that at its first `from` bytes on.
+    fn way(&self, layer: usize, path: &str, from: usize) -> Result<Vec<Seen>> {
         let path = self.path_in(layer, path);
-        let (container, marks) = match &self.others[layer - self.at] {
-            None => match self.transaction.container_and_meta(&path, marks::NAME)? {
-                Some(node) => node,
-                None => return Ok(None),
-            },
-            Some(state) => {
-                let container = match state.kind(&path)? {
-                    None => return Ok(None),
-                    Some(NodeKind::Map) => Some(Container::Map),
-                    Some(NodeKind::List) => Some(Container::List),
-                    Some(_) => None,
-                };
-                let meta = state.meta(&path)?.unwrap_or_default();
-                let marks = meta.into_iter().find(|(name, _)| name == marks::NAME);
-                (container, marks.map(|(_, value)| value))
-            }
+        let from = from + self.layers[layer].path.len();
+        let way = match &self.others[layer - self.at] {
+            None => self.transaction.way(&path, from, marks::NAME)?,
+            Some(state) => way_in(state, &path, from)?,
         };
-        let marks = marks.map_or(Ok(Marks::NONE), |marks| Marks::parse(&marks))?;
-        Ok(Some(Seen { layer, container, marks }))
+        let seen = |(container, marks): (Option<Container>, Option<String>)| {
+            let marks = marks.map_or(Ok(Marks::NONE), |marks| Marks::parse(&marks))?;
+            Ok(Seen { layer, container, marks })
+        };
+        way.into_iter().map(seen).collect()
     }
 
     fn path_in(&self, layer: usize, path: &str) -> String {
@@ -444,6 +449,30 @@ impl<'e, 't> LayerEdit<'e, 't> {
         let layer = &self.layers[self.at].name;
         error.at(format_args!("{operation} {} in the layer `{layer}`", path::Display(path)))
     }
+}
+
+/// As [`Transaction::way`] tells of marks, in a state.
+fn way_in(
+    state: &Snapshot,
+    path: &str,
+    mut end: usize,
+) -> Result<Vec<(Option<Container>, Option<String>)>> {
+    let mut way = Vec::new();
+    let mut parts = path::parts(&path[end..]);
+    let mut next = state.node(&path[..end])?;
+    while let Some(node) = next {
+        let container = match node.kind()? {
+            NodeKind::Map => Some(Container::Map),
+            NodeKind::List => Some(Container::List),
+            _ => None,
+        };
+        let marks = node.metadata()?.into_iter().find(|(name, _)| name == marks::NAME);
+        way.push((container, marks.map(|(_, value)| value)));
+        let Some(part) = parts.next() else { break };
+        next = node.descend(&path[end..end + 1 + part.len()])?.found();
+        end += 1 + part.len();
+    }
+    Ok(way)
 }
 
 /// Looks for a lock below a node, and ends the walk at the first.
