@@ -266,6 +266,7 @@ impl Snapshot {
     }
 
     /// Where the paths of users begin.
+    #[cfg(feature = "schema")]
     pub(crate) fn base_path(&self) -> &str {
         &self.origin.base_path
     }

@@ -30,6 +30,7 @@ use std::io::Read;
 use spinney_core::value::ValueBuilder;
 use spinney_core::{Result, Value, Visitor};
 
+#[cfg(feature = "json")]
 pub(crate) use base64::decode as decode_base64;
 pub use tagged::Untag;
 pub use writer::{Fidelity, JsonWriter, Layout, print};

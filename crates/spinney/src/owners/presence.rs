@@ -7,7 +7,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "lmdb")]
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nix::errno::Errno;
@@ -89,8 +91,10 @@ impl Presence {
 
 impl OwnersFile {
     /// What the file is called in a store's directory.
+    #[cfg(feature = "lmdb")]
     const NAME: &str = "owners.lock";
 
+    #[cfg(feature = "lmdb")]
     pub fn new(dir: &Path) -> OwnersFile {
         OwnersFile { path: dir.join(OwnersFile::NAME), asked: OnceLock::new() }
     }

@@ -48,6 +48,7 @@ pub fn carry(view: &View<'_>, base: &str) -> Result<Option<Value>> {
 }
 
 /// The tree of schemas that such a file has.
+#[cfg(feature = "json")]
 pub fn carried(schemas: Option<&Value>, base: &str) -> Result<Option<Value>> {
     let above = |path: &str| Some([base, path].concat());
     schemas.map(|schemas| moved(schemas.clone(), above)).transpose()

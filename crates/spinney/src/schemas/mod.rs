@@ -16,7 +16,9 @@ use crate::access::Right;
 use crate::layers::{Stack, StackId};
 use crate::store::{Committed, Store};
 
-pub(crate) use attached::{Cache, carried, carry};
+pub(crate) use attached::Cache;
+#[cfg(feature = "json")]
+pub(crate) use attached::{carried, carry};
 pub(crate) use carried::{Carried, attach, carried_by, is_of_layers};
 pub(crate) use guard::Guard;
 

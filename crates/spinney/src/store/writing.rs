@@ -219,6 +219,12 @@ impl Shared {
         if has_own_trees && transaction.knows_tree(schemas::NAME)? {
             reviewers.push(&mut guard);
         }
+        #[cfg(not(feature = "schema"))]
+        if has_own_trees && transaction.knows_tree(".schemas")? {
+            return Err(Error::unsupported(
+                "the store has schemas, and this build judges none; build it with the feature `schema`",
+            ));
+        }
         let mut last = last.map(|last| Discreet { last, sight });
         reviewers.extend(last.as_mut().map(|last| last as &mut dyn Review));
         let review = (!reviewers.is_empty()).then_some(&mut reviewers as &mut dyn Review);

@@ -127,6 +127,7 @@ impl Mailbox {
     }
 
     /// Asks, and waits for the answer at most for a time.
+    #[cfg(feature = "lmdb")]
     pub fn ask(self: &Arc<Self>, question: Proposal, timeout: Duration) -> Reply {
         let deadline = Instant::now() + timeout;
         match self.put(question, deadline) {

@@ -86,12 +86,17 @@ impl Party {
         }
     }
 
-    pub fn is(&self, member: &Arc<Member>) -> bool {
+    /// That of this process.
+    pub fn own(&self) -> Option<&Arc<Member>> {
         match self {
-            Party::Own(own) => Arc::ptr_eq(own, member),
+            Party::Own(member) => Some(member),
             #[cfg(feature = "lmdb")]
-            Party::Other(_) => false,
+            Party::Other(_) => None,
         }
+    }
+
+    pub fn is(&self, member: &Arc<Member>) -> bool {
+        self.own().is_some_and(|own| Arc::ptr_eq(own, member))
     }
 }
 

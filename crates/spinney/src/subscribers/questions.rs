@@ -141,7 +141,7 @@ impl Questions {
         let parties = Arc::clone(&self.parties);
         let mut questions = Vec::with_capacity(group.len());
         for by in group.clone() {
-            let Party::Own(member) = &parties[by] else { continue };
+            let Some(member) = parties[by].own() else { continue };
             if let Some(question) = self.question(&member.terms, proposed)? {
                 questions.push((by, member, question));
             }

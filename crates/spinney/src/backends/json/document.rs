@@ -109,12 +109,11 @@ impl Place {
         let mut collect = Collect::default();
         let view = View { snapshot, key_len_max };
         self.visit(&view, &mut collect)?;
-        let mut side = collect.finish(text_len);
         #[cfg(feature = "schema")]
-        {
-            side.schemas = schemas::carry(&view, &self.0)?;
-        }
-        Ok(side)
+        let schemas = schemas::carry(&view, &self.0)?;
+        #[cfg(not(feature = "schema"))]
+        let schemas = None;
+        Ok(collect.finish(text_len, schemas))
     }
 
     pub fn visit(&self, view: &View<'_>, visitor: &mut impl spinney_core::Visitor) -> Result<()> {

@@ -181,8 +181,9 @@ pub struct Collect {
 }
 
 impl Collect {
-    /// What was gathered, to stand beside a text of so many bytes.
-    pub fn finish(mut self, text_len: usize) -> Side {
+    /// What was gathered, to stand beside a text of so many bytes, and schemas.
+    pub fn finish(mut self, text_len: usize, schemas: Option<Value>) -> Side {
+        self.side.schemas = schemas;
         self.side.bound_ids(text_len);
         self.side
     }
@@ -320,7 +321,7 @@ mod tests {
                 collect.scalar(Scalar::Null).unwrap();
             }
             collect.close().unwrap();
-            collect.finish(text_len)
+            collect.finish(text_len, None)
         };
         let (kept, left_out) = (gathered(1 << 20), gathered(100_000));
         assert!(!kept.lacks_ids && kept.print().unwrap().len() > 100_000);
@@ -341,7 +342,7 @@ mod tests {
         collect.scalar(Scalar::Bytes(b"xy")).unwrap();
         collect.close().unwrap();
         collect.close().unwrap();
-        let side = collect.finish(0);
+        let side = collect.finish(0, None);
         assert_eq!(side.nodes.keys().collect::<Vec<_>>(), ["/a~1b", "/a~1b/1"]);
         assert_eq!(Side::parse(&side.print().unwrap()).unwrap(), side);
         assert_eq!(Side::default().print().unwrap(), b"");
@@ -350,7 +351,7 @@ mod tests {
         let text = br#"{"a/b": [null, "eHk="]}"#;
         formats::read(&text[..], formats::Dialect::Json, &mut Annotate::new(&mut again, &side))
             .unwrap();
-        assert_eq!(again.finish(0), side);
+        assert_eq!(again.finish(0, None), side);
         for bad in ["[]", "{\"form\": 1}", "{\"form\": 2, \"nodes\": {}}", "x"] {
             assert!(Side::parse(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -146,6 +146,7 @@ impl Tail {
     }
 
     /// Whether something is staged that is not written.
+    #[cfg(feature = "lmdb")]
     pub fn is_unwritten(&self) -> bool {
         self.unwritten.commits > 0 || self.journal.buffered_len() > 0
     }
