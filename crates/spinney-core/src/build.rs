@@ -26,6 +26,10 @@ use crate::visit::{Container, Scalar, Visitor};
 /// Bytes that one open container buffers before it goes to scratch or, a list, to pages.
 const BUFFER_LEN_MAX: usize = 16 << 20;
 
+/// Bytes and members that fit before a buffer has to grow.
+const FEW_BYTES: usize = 1_000;
+const FEW_MEMBERS: usize = 40;
+
 /// Makes the place where large unsorted containers wait to be merged.
 pub type NewScratch<'a> = dyn Fn() -> Result<Box<dyn Scratch>> + 'a;
 
@@ -88,6 +92,7 @@ impl Builder {
         self.arena.clear();
         self.members.clear();
         self.frames.clear();
+        self.arena.reserve(FEW_BYTES);
         if !self.meta.is_empty() {
             self.meta.clear();
         }
@@ -294,8 +299,16 @@ impl Build<'_, '_> {
                 let filler = Filler::new(frame.container, self.tree, id);
                 let bytes = &self.b.arena[frame.bytes_at..];
                 let members = &self.b.members[frame.first_member..];
-                let entry = |index: usize| members[index].entry(bytes);
-                filler.finish_with(self.pending, members.len(), entry)?;
+                match frame.container == Container::List && frame.sorted {
+                    true => {
+                        let ends = members.iter().map(|member| member.end as usize);
+                        filler.finish_with_elements(self.pending, ends, bytes)?;
+                    }
+                    false => {
+                        let entry = |index: usize| members[index].entry(bytes);
+                        filler.finish_with(self.pending, members.len(), entry)?;
+                    }
+                }
                 Ok(id)
             }
         }
@@ -347,7 +360,7 @@ impl Build<'_, '_> {
         node::write_meta(&frame.meta, body);
         node::write_inline_tag(container, body_len, body);
         let part_lens = members.iter().map(|member| (member.end - member.start) as usize);
-        page::write_header_of_parts(part_lens, len, body);
+        page::write_header_of_parts(part_lens, len, 0, body);
         body.extend_from_slice(&b.arena[at..]);
         b.arena.truncate(at);
         b.arena.extend_from_slice(body);
@@ -401,13 +414,12 @@ pub fn check_meta(meta: &[u8]) -> Result<()> {
 }
 
 impl Build<'_, '_> {
-    /// Begins a member whose key takes `len` bytes, which `encode` appends.
+    /// Begins a member: `encode` appends the length of its key and that, and returns the length and the head.
     #[inline]
     fn add_key(
         &mut self,
         text_len: usize,
-        len: usize,
-        encode: impl FnOnce(&mut Vec<u8>),
+        encode: impl FnOnce(&mut Vec<u8>) -> (usize, u64),
     ) -> Result<()> {
         if text_len > KEY_LEN_MAX {
             return Err(Error::limit_exceeded(format!(
@@ -417,12 +429,10 @@ impl Build<'_, '_> {
         let b = &mut *self.b;
         let frame = b.frames.last_mut().expect("a key stands in a map");
         let start = b.arena.len() - frame.bytes_at;
-        varint::write(len as u64, &mut b.arena);
-        encode(&mut b.arena);
+        let (len, head) = encode(&mut b.arena);
         let bytes = &b.arena[frame.bytes_at..];
         let value_at = bytes.len();
         let key_at = value_at - len;
-        let head = key::head(&bytes[key_at..]);
         if let Some(last) = b.members[frame.first_member..].last() {
             assert!(last.end > 0 && frame.container == Container::Map, "a value follows each key");
             frame.sorted &=
@@ -447,6 +457,7 @@ impl Visitor for Build<'_, '_> {
             false => self.take_meta()?.into(),
         };
         let b = &mut *self.b;
+        b.members.reserve(FEW_MEMBERS);
         b.frames.push(Frame {
             container,
             sorted: true,
@@ -462,7 +473,7 @@ impl Visitor for Build<'_, '_> {
     #[inline]
     fn key(&mut self, key: Key<'_>) -> Result<()> {
         let text_len = if let Key::Text(text) = key { text.len() } else { 0 };
-        self.add_key(text_len, key.encoded_len(), |out| key.encode(out))
+        self.add_key(text_len, |out| key.encode_with_len(out))
     }
 
     #[inline]
@@ -472,9 +483,12 @@ impl Visitor for Build<'_, '_> {
             StoredKeyForm::Text(begin, end) => begin.len() + end.bytes().len(),
             StoredKeyForm::Int(_) => 0,
         };
-        self.add_key(text_len, key.prefix.len() + suffix.len(), |out| {
+        self.add_key(text_len, |out| {
+            let len = key.prefix.len() + suffix.len();
+            varint::write(len as u64, out);
             out.extend_from_slice(key.prefix);
             out.extend_from_slice(suffix);
+            (len, key::head(&out[out.len() - len..]))
         })
     }
 

@@ -200,6 +200,49 @@ impl Filler {
         self.finish(pending)
     }
 
+    /// Adds the elements of a list that has none yet, and finishes: they lie behind each other in `bytes`, up to
+    /// ascending `ends`, and their ids count up from 0.
+    ///
+    /// # Errors
+    /// As [`Filler::push`].
+    pub fn finish_with_elements(
+        mut self,
+        pending: &mut Pending<'_>,
+        ends: impl ExactSizeIterator<Item = usize> + Clone,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
+        let mut rest = ends;
+        let mut start = 0;
+        while rest.len() > 0 {
+            let elements = rest.clone();
+            let (mut count, mut end) = (0, start);
+            for with in rest.clone() {
+                if count > 0 && Measure::of_elements(count + 1, with - start).body_len_max() > fits
+                {
+                    break;
+                }
+                (count, end) = (count + 1, with);
+            }
+            rest.nth(count - 1);
+            let mut before = start;
+            let lens = elements.take(count).map(|end| end - std::mem::replace(&mut before, end));
+            let first_id = self.total;
+            self.add(count)?;
+            let key = self.next_page_of_list()?;
+            put_page(pending, &key, |record| {
+                page::write_header_of_parts(lens, end - start, first_id, record);
+                record.extend_from_slice(&bytes[start..end]);
+                true
+            });
+            self.next_id = self.total;
+            self.counts.insert(pending.snapshot(), self.last_rank, count as u64)?;
+            self.written(pending)?;
+            start = end;
+        }
+        self.finish(pending)
+    }
+
     fn write_run(&mut self, pending: &mut Pending<'_>, all: bool) -> Result<()> {
         let mut run = std::mem::take(&mut self.run);
         let written = self.write_pages(pending, run.ends.len(), |index| run.entry(index), all)?;
@@ -246,20 +289,9 @@ impl Filler {
         count: usize,
         entry: impl Fn(usize) -> Entry<'e>,
     ) -> Result<()> {
-        self.total += count as u64;
-        if self.total > COUNT_MAX {
-            return Err(Error::limit_exceeded(format!(
-                "a container has more than {COUNT_MAX} members"
-            )));
-        }
+        self.add(count)?;
         let (key, cut_len) = match self.container {
-            Container::List => {
-                self.last_rank = rank::after(self.last_rank)
-                    .ok_or_else(|| Error::limit_exceeded("a list has no ranks left"))?;
-                let mut key = prefix(self.tree, RecordKind::Page, self.id).to_vec();
-                rank::write(self.last_rank, &mut key);
-                (key, None)
-            }
+            Container::List => (self.next_page_of_list()?, None),
             Container::Map => {
                 let separator = match &self.last_key {
                     None => Vec::new(),
@@ -280,10 +312,35 @@ impl Filler {
                 self.counts.insert(pending.snapshot(), self.last_rank, count as u64)?;
             }
         }
-        if self.ahead {
-            pending.write_ahead(self.tree)?;
+        self.written(pending)
+    }
+
+    /// Counts members that are about to be written.
+    fn add(&mut self, count: usize) -> Result<()> {
+        self.total += count as u64;
+        match self.total > COUNT_MAX {
+            true => {
+                Err(Error::limit_exceeded(format!("a container has more than {COUNT_MAX} members")))
+            }
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The key of the next page of a list.
+    fn next_page_of_list(&mut self) -> Result<Vec<u8>> {
+        self.last_rank = rank::after(self.last_rank)
+            .ok_or_else(|| Error::limit_exceeded("a list has no ranks left"))?;
+        let mut key = prefix(self.tree, RecordKind::Page, self.id).to_vec();
+        rank::write(self.last_rank, &mut key);
+        Ok(key)
+    }
+
+    /// A page is written.
+    fn written(&self, pending: &mut Pending<'_>) -> Result<()> {
+        match self.ahead {
+            true => pending.write_ahead(self.tree),
+            false => Ok(()),
+        }
     }
 
     /// The key of the next map page, and the length of its separator when the key holds only a part.

@@ -16,7 +16,9 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::few_bytes;
 use crate::stretch::Stretch;
+use crate::varint;
 
 const ZERO: u8 = 0x0a;
 const ESCAPE: u8 = 0x13;
@@ -29,14 +31,7 @@ pub use crate::short_bytes::ShortBytes as EncodedKey;
 pub fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(head) => u64::from_be_bytes(*head),
-        None => match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-            // Two reads that may overlap cover 4 to 7 bytes.
-            (Some(first), Some(last)) => {
-                let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
-                u64::from(first) << 32 | u64::from(last) << (8 * (8 - bytes.len()))
-            }
-            _ => bytes.iter().rev().fold(0, |head, &byte| head >> 8 | u64::from(byte) << 56),
-        },
+        None => few_bytes::word(bytes).swap_bytes(),
     }
 }
 
@@ -83,6 +78,28 @@ impl<'a> Key<'a> {
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.encode_with(|part| out.extend_from_slice(part));
+    }
+
+    /// Appends how many bytes [`Key::encode`] appends, and those; returns how many those are, and their
+    /// [head](head()).
+    #[inline]
+    pub fn encode_with_len(&self, out: &mut Vec<u8>) -> (usize, u64) {
+        match self {
+            Key::Text(text)
+                if text.len() <= few_bytes::PUSHED_LEN_MAX
+                    && text.as_bytes().first().is_some_and(|&first| first > ESCAPE) =>
+            {
+                few_bytes::push_with(text.len() as u8, text.as_bytes(), out);
+                // What was just appended in pieces is slow to read as a whole.
+                (text.len(), head(text.as_bytes()))
+            }
+            _ => {
+                let len = self.encoded_len();
+                varint::write(len as u64, out);
+                self.encode(out);
+                (len, head(&out[out.len() - len..]))
+            }
+        }
     }
 
     /// The bytes that sort in the order of the model.

@@ -18,6 +18,7 @@ pub mod difference;
 pub mod edit;
 pub mod error;
 pub mod expand;
+mod few_bytes;
 pub mod fill;
 pub mod history;
 pub mod index;

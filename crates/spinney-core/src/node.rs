@@ -4,6 +4,7 @@
 
 use crate::backend::TreeId;
 use crate::error::{Error, Result};
+use crate::few_bytes;
 use crate::number::{Decimal, Num};
 use crate::stretch::Stretch;
 use crate::varint;
@@ -371,7 +372,9 @@ pub fn write_scalar(scalar: Scalar<'_>, out: &mut Vec<u8>) {
             varint::write_bytes(bytes, out);
         }
         Scalar::String(Text { text, plain }) => {
-            if plain && text.len() <= SHORT_STRING_LEN_MAX {
+            if plain && text.len() <= few_bytes::PUSHED_LEN_MAX {
+                few_bytes::push_with(SHORT_STRING + text.len() as u8, text.as_bytes(), out);
+            } else if plain && text.len() <= SHORT_STRING_LEN_MAX {
                 out.push(SHORT_STRING + text.len() as u8);
                 out.extend_from_slice(text.as_bytes());
             } else {

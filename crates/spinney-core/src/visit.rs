@@ -4,6 +4,7 @@
 //! where the tree comes from or goes to.
 
 use crate::error::{Error, Result};
+use crate::few_bytes;
 use crate::key::{Key, StoredKey, not_a_key};
 use crate::number::Num;
 use crate::stretch::Stretch;
@@ -31,19 +32,21 @@ impl<'a> Text<'a> {
     /// Looks whether the text is plain.
     pub fn new(text: &'a str) -> Text<'a> {
         let (eights, rest) = text.as_bytes().as_chunks::<8>();
-        let mut last = [b' '; 8];
-        last[..rest.len()].copy_from_slice(rest);
+        let last = few_bytes::word(rest) | SPACES << (8 * rest.len());
         // Without an early end the compiler looks at many bytes at once.
-        let special = eights.iter().fold(specials(last), |found, eight| found | specials(*eight));
+        let special = eights
+            .iter()
+            .fold(specials(last), |found, eight| found | specials(u64::from_le_bytes(*eight)));
         Text { text, plain: special == 0 }
     }
 }
 
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
+
 /// Not 0 when one of eight bytes is none that a plain text has: each bit test is exact for the lowest byte
 /// that it finds.
-fn specials(eight: [u8; 8]) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    let eight = u64::from_le_bytes(eight);
+fn specials(eight: u64) -> u64 {
     let below = |bytes: u64, limit: u8| bytes.wrapping_sub(ONES * u64::from(limit)) & !bytes;
     let equal = |byte: u8| below(eight ^ (ONES * u64::from(byte)), 1);
     (below(eight, 0x20) | equal(b'"') | equal(b'\\')) & (ONES << 7)

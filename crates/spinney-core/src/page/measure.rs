@@ -40,6 +40,12 @@ impl Measure {
         measure
     }
 
+    /// The measure of elements of a list whose ids count up.
+    #[inline]
+    pub fn of_elements(count: usize, bytes: usize) -> Measure {
+        Measure { count, bytes, ..Measure::default() }
+    }
+
     /// The measure of a whole run of map entries in ascending keys.
     pub fn of_sorted(entries: &[Entry<'_>]) -> Measure {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {

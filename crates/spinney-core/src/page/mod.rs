@@ -457,11 +457,13 @@ pub fn body_len_of_parts(count: usize, entries_len: usize) -> usize {
     }
 }
 
-/// Appends what stands before such entries, whose lengths are given.
+/// Appends what stands before such entries, whose lengths are given; the ids of a list's may count up from
+/// another first one.
 #[inline]
 pub fn write_header_of_parts(
     part_lens: impl ExactSizeIterator<Item = usize>,
     entries_len: usize,
+    first_id: u64,
     out: &mut Vec<u8>,
 ) {
     let count = part_lens.len();
@@ -469,8 +471,11 @@ pub fn write_header_of_parts(
         return;
     }
     let width_bits = width_bits(entries_len);
-    out.push(width_bits);
+    out.push(if first_id == 0 { width_bits } else { width_bits | HAS_FIRST_ID });
     varint::write(count as u64, out);
+    if first_id != 0 {
+        varint::write(first_id, out);
+    }
     let mut offset = 0;
     for len in part_lens.take(count - 1) {
         offset += len;
