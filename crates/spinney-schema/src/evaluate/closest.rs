@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use spinney_core::error::Result;
+use spinney_core::error::{ErrorKind, Result};
 use spinney_core::{Path, path};
 
 use super::frame::Job;
@@ -16,14 +16,17 @@ use crate::schema::NodeId;
 /// Steps that are worth taking to look at one alternative.
 const STEPS_MAX: u64 = 10_000;
 
+/// Steps that are worth taking to look at all alternatives of one report.
+pub(super) const ALL_STEPS_MAX: u64 = 100_000;
+
 /// Violations of one alternative that are counted.
 const COUNTED_MAX: usize = 16;
 
 impl<I: Instance> Evaluation<'_, I> {
     /// What to say of the running frame's node, which fits none of these schemas.
-    pub(super) fn fits_none(&self, alternatives: &[NodeId]) -> Result<String> {
+    pub(super) fn fits_none(&mut self, alternatives: &[NodeId]) -> Result<String> {
         let none = "which fits none".to_owned();
-        if !self.explains || self.frame().job.quiet || !self.has_room() {
+        if self.steps_to_explain == 0 || self.frame().job.quiet || !self.has_room() {
             return Ok(none);
         }
         let Some((index, violation)) = self.closest(alternatives)? else { return Ok(none) };
@@ -39,15 +42,22 @@ impl<I: Instance> Evaluation<'_, I> {
     /// The schema that holds but for the least, and the first reason why it does not: before all, one that does not
     /// miss a constant, since that often names the kind of a thing; then the one that is right down to the
     /// greatest depth; then the one with the fewest reasons.
-    fn closest(&self, alternatives: &[NodeId]) -> Result<Option<(usize, Violation)>> {
+    fn closest(&mut self, alternatives: &[NodeId]) -> Result<Option<(usize, Violation)>> {
         let mut candidates = Vec::new();
         for (index, &node) in alternatives.iter().enumerate() {
             let mut evaluation = Evaluation::new(self.schema, &NO_CHANGES, COUNTED_MAX);
             evaluation.scope.clone_from(&self.scope);
-            evaluation.budget = Some(STEPS_MAX);
-            evaluation.explains = false;
+            let steps = STEPS_MAX.min(self.steps_to_explain);
+            evaluation.budget = Some(steps);
+            evaluation.steps_to_explain = 0;
             let subject = self.frame().job.subject.clone();
-            evaluation.run(Job::of(node, subject))?;
+            match evaluation.run(Job::of(node, subject)) {
+                // It looks further than the verdict did, which ended at the first reason: there, a schema may refer
+                // to itself.
+                Err(error) if error.kind() == ErrorKind::InvalidInput => {}
+                run => drop(run?),
+            }
+            self.steps_to_explain -= steps - evaluation.budget.unwrap_or_default();
             let violations = evaluation.report.violations;
             let misses_constant = violations.iter().any(|found| found.keyword.ends_with("/const"));
             let depth = |found: &Violation| found.instance.matches('/').count();
@@ -57,5 +67,34 @@ impl<I: Instance> Evaluation<'_, I> {
         }
         let closest = candidates.into_iter().min_by_key(|&(score, index, _)| (score, index));
         Ok(closest.map(|(_, index, first)| (index, first)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spinney_core::{Map, Value};
+
+    use crate::{Document, Documents, Options, Schema};
+
+    fn map<const N: usize>(members: [(&str, Value); N]) -> Value {
+        Value::Map(members.into_iter().collect::<Map>())
+    }
+
+    /// The verdict ends at the first reason, so what lies behind that must not make an error of it.
+    #[test]
+    fn an_alternative_that_refers_to_itself_is_one_that_does_not_fit() {
+        let refers = || Value::from("#/$defs/loop");
+        let schema = map([
+            ("anyOf", vec![map([("type", "string".into()), ("$ref", refers())])].into()),
+            ("$defs", map([("loop", map([("$ref", refers())]))])),
+        ]);
+        let schema = Schema::compile(&schema, &Documents::new(), Options::default());
+        let schema = schema.expect("a schema");
+        let (number, text) = (Value::from(5), Value::from("text"));
+        let judged = |value| schema.validate(&Document::new(value).expect("a document"));
+        let report = judged(&number).expect("it is judged");
+        assert!(report.to_string().contains("alternative 1 comes closest"), "{report}");
+        // Where the verdict itself needs it, there is none.
+        judged(&text).expect_err("it never ends");
     }
 }
