@@ -24,6 +24,7 @@ pub struct Global {
         long,
         global = true,
         env = STORE,
+        hide_env_values = true,
         default_value = "spinney-store",
         value_name = "URL"
     )]

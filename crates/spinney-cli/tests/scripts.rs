@@ -15,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use spinney_conformance::servers::mongodb::MongoServer;
 use spinney_conformance::servers::redis::RedisServer;
 
 /// The backend of a store that nobody has named.
@@ -39,6 +40,12 @@ fn scripts_print_the_same_on_a_json_file() {
 fn scripts_print_the_same_on_redis() {
     let Some(server) = RedisServer::start_durable() else { return };
     run_all("redis", &|script| Some(server.url(script)));
+}
+
+#[test]
+fn scripts_print_the_same_on_mongodb() {
+    let Some(server) = MongoServer::start() else { return };
+    run_all("mongodb", &|script| Some(server.url(script)));
 }
 
 /// Runs each script on a store of its own, which `store` names.

@@ -295,6 +295,110 @@ fn a_server_that_is_full_or_a_replica_or_forgetful_is_named() {
     refused(ErrorKind::ReadOnly, "replica", options().open(&replica.url("t")));
 }
 
+/// Who has filled a server can make room on it.
+#[test]
+fn a_full_server_takes_what_makes_room() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = store(&server);
+    store.write(|tx| tx.set("/a", &items(40_000))).expect("write");
+    store.write(|tx| tx.set("/a", &1.into())).expect("write");
+    // What tidies up in the background holds leases while it looks.
+    store.wait_until_reclaimed();
+    let used = || server.info("memory", "used_memory");
+    let full = used();
+    server.ask::<String>(&["CONFIG", "SET", "maxmemory", &(full - 100_000).to_string()]);
+    refused(ErrorKind::LimitExceeded, "make room", store.write(|tx| tx.set("/b", &1.into())));
+    store.forget_before(3).expect("forget");
+    store.reclaim().expect("reclaim");
+    assert!(used() < full - 500_000, "{full} bytes before, and {} after", used());
+    store.write(|tx| tx.set("/b", &1.into())).expect("there is place again");
+    assert!(store.read().and_then(|state| state.check()).expect("check").is_sound());
+}
+
+#[test]
+fn who_may_only_read_reads() {
+    let Some(mut server) = RedisServer::start_durable() else { return };
+    let url = |user: &str| server.url("t").replace("redis://", &format!("redis://{user}:pw@"));
+    let urls = ["commands", "keys", "least", "none"].map(|user| (user, url(user)));
+    let set_users = |server: &RedisServer| {
+        let user = |words: &[&str]| {
+            server
+                .ask::<String>(&[&["ACL", "SETUSER", words[0], "on", ">pw"], &words[1..]].concat())
+        };
+        user(&["commands", "~*", "&*", "+@all", "-@write"]);
+        user(&["keys", "%R~{t}:*", "&*", "+@all"]);
+        user(&["least", "%R~{t}:*", "+@read", "+info", "+eval_ro", "+evalsha_ro"]);
+        user(&["none", "~*", "&*", "+@all", "-@scripting"]);
+    };
+    set_users(&server);
+    let ours = store(&server);
+    ours.write(|tx| tx.set("/a", &items(2_000))).expect("write");
+    let reading = |url: &str| options().create(false).read_only(true).open(url);
+    for (user, url) in &urls {
+        if *user == "none" {
+            refused(ErrorKind::Denied, "the user may not do this", reading(url));
+            continue;
+        }
+        let theirs = reading(url).expect("open");
+        assert_eq!(theirs.read().and_then(|state| state.count("/a")).expect("count"), Some(2_000));
+        let len = user.len() as u64;
+        ours.write(|tx| tx.set("/b", &len.into())).expect("write");
+        let read = theirs.read().and_then(|state| state.get("/b")).expect("get");
+        assert_eq!(number(read), len);
+        let before = server.ask::<u64>(&["HLEN", "{t}:values"]);
+        let written = options().create(false).open(url);
+        let written = written.and_then(|theirs| theirs.write(|tx| tx.set("/b", &0.into())));
+        refused(ErrorKind::Denied, "the user may not do this", written);
+        assert_eq!(server.ask::<u64>(&["HLEN", "{t}:values"]), before);
+    }
+    // Nobody who may write has met the new run of the server yet.
+    server.kill();
+    server.resume();
+    set_users(&server);
+    let theirs = reading(&urls[1].1).expect("open");
+    assert_eq!(theirs.read().and_then(|state| state.count("/a")).expect("count"), Some(2_000));
+}
+
+#[test]
+fn a_server_without_scripts_is_named() {
+    let Some(server) = RedisServer::start(&["--rename-command", "EVALSHA", ""]) else { return };
+    refused(ErrorKind::Unsupported, "lacks a command", options().open(&server.url("t")));
+}
+
+#[test]
+fn who_is_no_redis_server_is_not_taken_for_one() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let open = move || options().open(&format!("redis://:s3cret@127.0.0.1:{port}"));
+    let opening = thread::spawn(open);
+    drop(listener.accept().expect("it connects"));
+    refused(ErrorKind::Io, "is it a Redis or Valkey server", opening.join().expect("it ends"));
+    refused(ErrorKind::Io, "is its name right", options().open("redis://:s3cret@nobody.invalid"));
+}
+
+#[test]
+fn who_knows_nothing_is_not_told_what_has_changed() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    store(&server).write(|tx| tx.set("/a", &items(2_000))).expect("write");
+    let newest = open(&server.url("t"), Options::CREATE).newest(0, None, &[]).expect("newest");
+    assert_eq!(newest.changed, None);
+}
+
+#[test]
+fn leases_end_with_who_has_them() {
+    let Some(server) = RedisServer::start(&[]) else { return };
+    let store = store(&server);
+    store.write(|tx| tx.set("/a", &1.into())).expect("write");
+    let read = store.read().expect("read");
+    assert_eq!(number(read.get("/a").expect("get")), 1);
+    let leases = || server.ask::<u64>(&["ZCARD", "{t}:leases"]);
+    assert!(leases() > 0);
+    drop(store);
+    assert_eq!(number(read.get("/a").expect("get")), 1);
+    drop(read);
+    assert_eq!(leases(), 0);
+}
+
 #[test]
 fn a_server_that_cannot_save_is_read_and_not_written() {
     let Some(server) = RedisServer::start(&[]) else { return };

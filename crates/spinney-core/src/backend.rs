@@ -385,7 +385,9 @@ pub trait Backend: Send + Sync {
     /// `Unsupported` where the backend has nothing to copy.
     fn backup(&self, target: &std::path::Path) -> Result<()> {
         let _ = target;
-        Err(Error::unsupported("this backend has no backup; export the tree instead"))
+        Err(Error::unsupported(
+            "this backend has no backup; `spinney copy-store` makes a store of another kind from it, `spinney export` a file",
+        ))
     }
 }
 

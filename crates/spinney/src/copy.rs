@@ -20,7 +20,7 @@ use crate::formats::{Fidelity, JsonWriter, Layout};
 use crate::hash::ValueHash;
 use crate::owners::RESERVED;
 use crate::snapshot::Snapshot;
-use crate::store::{Durability, Store};
+use crate::store::Store;
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Store {
     /// those of reading there and of writing here.
     ///
     /// # Durability
-    /// Durable, however the store was opened. Whatever ends it before, this store stays empty, and the
+    /// That of the store's writes. Whatever ends it before, this store stays empty, and the
     /// next writer gives back what was built ahead. Where trees are kept apart, those are there that
     /// were complete, each with its schemas.
     ///
@@ -115,7 +115,7 @@ impl Store {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Copied> {
         let mut read = None;
-        let committed = self.write_with(Durability::Durable, |transaction| {
+        let committed = self.write(|transaction| {
             check(transaction)?;
             transaction.set_with(path, Existing::Any, |target| {
                 read = Some(read_text(path, from, schemas, target, progress)?);

@@ -172,6 +172,8 @@ impl OpenOptions {
             Some((scheme, rest)) if scheme.len() > 1 && scheme.bytes().all(is_scheme_byte) => {
                 (scheme, rest)
             }
+            // No folder that anybody means is called so.
+            Some((scheme, rest)) if rest.starts_with("//") => (scheme, rest),
             _ => ("lmdb", url),
         };
         match scheme {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -15,6 +16,7 @@ use spinney_lab::system::Durability;
 use spinney_lab::throughput::item::Fill;
 use spinney_lab::{Options, Report, SheetFile, systems};
 
+use super::query;
 use crate::global::Global;
 
 /// `spinney bench`.
@@ -102,6 +104,10 @@ pub struct Bench {
     /// Tries of each row that count, however long they take
     #[arg(long, value_name = "N")]
     tries: Option<usize>,
+
+    /// Time for the tries of each row on a system; the first three are made in any case
+    #[arg(long, value_name = "SECONDS", value_parser = query::seconds, conflicts_with = "tries")]
+    budget: Option<Duration>,
 
     /// What commits must survive before they are answered
     #[arg(long, value_name = "LEVEL,..", value_delimiter = ',', value_enum)]
@@ -253,7 +259,10 @@ impl Bench {
             backends: self.backends.map_or(usual.backends, without_none),
             peers: self.peers.map_or(usual.peers, with_all),
             // Whoever asks for a number of tries gets it.
-            budget: if self.tries.is_some() { None } else { usual.budget },
+            budget: if self.tries.is_some() { None } else { self.budget.or(usual.budget) },
+            readers_turn: self
+                .budget
+                .map_or(usual.readers_turn, |most| usual.readers_turn.min(most)),
             tries: self.tries,
             durability: self
                 .durability

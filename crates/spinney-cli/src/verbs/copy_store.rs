@@ -2,6 +2,7 @@
 
 use clap::Args;
 use spinney::Result;
+use spinney::network::redacted;
 
 use crate::global::{Global, Write, to_read};
 use crate::progress;
@@ -39,13 +40,13 @@ impl CopyStore {
         let bar = progress::bytes("copying", None, global.quiet);
         let copied = to.copy_from(&from, &mut |bytes| bar.set_position(bytes));
         bar.finish_and_clear();
-        let copied = copied.map_err(|error| error.at(format_args!("copy to `{}`", self.to)))?;
+        let to_url = redacted(&self.to);
+        let copied = copied.map_err(|error| error.at(format_args!("copy to `{to_url}`")))?;
         // What a copy that was killed has built ahead.
         to.wait_until_reclaimed();
         let (bytes, revision) = (copied.text_len_bytes, copied.revision);
         global.note(&format!(
-            "copied {bytes} bytes of text to `{}`, revision {revision}; read back, it is the same",
-            self.to
+            "copied {bytes} bytes of text to `{to_url}`, revision {revision}; read back, it is the same"
         ));
         Ok(())
     }

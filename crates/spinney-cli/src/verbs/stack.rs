@@ -49,7 +49,7 @@ struct Set {
 
     /// The layers, the highest first
     #[arg(required = true, value_name = "NAME=[URL#]PATH")]
-    layers: Vec<LayerSpec>,
+    layers: Vec<String>,
 
     #[command(flatten)]
     write: Write,
@@ -83,6 +83,8 @@ impl Stack {
     pub fn run(self, global: &Global) -> Result<()> {
         match self.verb {
             Verb::Set(Set { name, layers, write }) => {
+                let layers = layers.iter().map(|layer| layer.parse());
+                let layers: Vec<LayerSpec> = layers.collect::<Result<_>>()?;
                 global.open_or_create(&write)?.set_stack(&name, &layers).map(drop)
             }
             Verb::Remove(Remove { name, write }) => {

@@ -108,6 +108,10 @@ impl<S: Server> Server for Flaky<S> {
         self.pass(|inner| inner.unlock())
     }
 
+    fn release(&self, leases: &[LeaseId]) -> Reply<()> {
+        self.pass(|inner| inner.release(leases))
+    }
+
     fn durable(&self) -> Result<()> {
         self.inner.durable()
     }

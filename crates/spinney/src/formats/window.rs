@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io::{ErrorKind, Read};
 
-use spinney_core::{Error, Result};
+use spinney_core::{Error, ErrorKind as Kind, Result};
 
 /// Bytes that are read at once.
 pub(super) const WINDOW_LEN: usize = 256 * 1024;
@@ -206,9 +206,13 @@ impl<'a, R: Read> Window<'a, R> {
         self.locate(at, Error::invalid_input(message))
     }
 
-    /// Puts the position of `at` before an error.
+    /// Puts the position of `at` before an error that is about what stands there, and not about the store that it goes
+    /// to.
     #[cold]
     pub(super) fn locate(&self, at: usize, error: Error) -> Error {
-        error.at(self.position(at))
+        match error.kind() {
+            Kind::Io | Kind::Busy | Kind::Closed => error,
+            _ => error.at(self.position(at)),
+        }
     }
 }

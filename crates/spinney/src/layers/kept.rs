@@ -34,26 +34,31 @@ impl FromStr for LayerSpec {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<LayerSpec> {
-        let Some((name, place)) = text.split_once('=') else {
+        // A `=` may be one of a URL that nobody has named.
+        let named = text.split_once('=').filter(|(name, _)| !name.contains("://"));
+        let Some((name, place)) = named else {
             return Err(Error::invalid_input(format!(
-                "`{text}` is no layer; write `NAME=PATH`, such as `user=/user`, or `NAME=URL#PATH`, such as \
-                 `dir=json:app.json#`"
+                "`{}` is no layer; write `NAME=PATH`, such as `user=/user`, or `NAME=URL#PATH`, such as \
+                 `dir=json:app.json#`",
+                redacted(text)
             )));
         };
         let (store, path) = match place.split_once('#') {
             Some((url, path)) => (Some(url.to_owned()), path),
             None => (None, place),
         };
-        let path = Path::parse(path).map_err(|error| error.at(format_args!("layer `{text}`")))?;
+        let path = Path::parse(path)
+            .map_err(|error| error.at(format_args!("layer `{}`", redacted(text))))?;
         Ok(LayerSpec { name: name.to_owned(), store, path })
     }
 }
 
+/// Without the password that a URL may have.
 impl fmt::Display for LayerSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.store {
             None => write!(f, "{}={}", self.name, &*self.path),
-            Some(url) => write!(f, "{}={url}#{}", self.name, &*self.path),
+            Some(url) => write!(f, "{}={}#{}", self.name, redacted(url), &*self.path),
         }
     }
 }

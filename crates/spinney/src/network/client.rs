@@ -30,6 +30,19 @@ pub struct Client<S: Server> {
     leases: Mutex<Leases>,
 }
 
+impl<S: Server> Drop for Client<S> {
+    /// Nobody will ask or commit again with what readers have given back.
+    fn drop(&mut self) {
+        let released = self.take_released();
+        if !released.is_empty()
+            && let Err(failure) = self.server.release(&released)
+        {
+            // They end by themselves.
+            log::debug!("leases stay until their time is up: {failure:?}");
+        }
+    }
+}
+
 struct Leases {
     next: LeaseId,
     released: VecDeque<LeaseId>,

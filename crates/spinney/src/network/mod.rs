@@ -188,7 +188,10 @@ impl<S: Server + 'static> Network<S> {
                 GivenUp::Expired => patience::expired(),
                 GivenUp::Unknown(error) => {
                     self.is_unsettled.store(true, Ordering::Release);
-                    error.at("the commit was given up, and whether it was made is not known; read the store and look")
+                    error.at(match batch.is_maintenance() {
+                        true => "it was given up, and nothing that is read has changed",
+                        false => "the commit was given up, and whether it was made is not known; read the store and look",
+                    })
                 }
             }
         })

@@ -138,7 +138,7 @@ pub trait Server: Send + Sync {
 
     /// The newest state, to be kept under `lease` until it is released, or has not been read under for
     /// the lease's time (60 seconds, unless the store was opened with another). `known` is the state
-    /// that the client's cache is of. Leases in `released` end.
+    /// that the client's cache is of; 0 when it knows nothing, so that it need not be told what has changed. Leases in `released` end.
     fn newest(&self, known: State, lease: Option<LeaseId>, released: &[LeaseId]) -> Reply<Newest>;
 
     /// The last record of a state whose key is at least `lower` and at most `key`.
@@ -165,6 +165,11 @@ pub trait Server: Send + Sync {
 
     /// Ends the lock if this client holds it.
     fn unlock(&self) -> Reply<()>;
+
+    /// Ends leases, for a client that will ask and commit no more.
+    fn release(&self, leases: &[LeaseId]) -> Reply<()> {
+        self.newest(0, None, leases).map(drop)
+    }
 
     /// Whether a commit that is answered survives a power failure of the server.
     ///

@@ -51,8 +51,12 @@ pub fn failure(shown: &str, error: &DriverError) -> Failure {
         ErrorKind::ServerSelection { message, .. } if message.contains("certificate") => {
             Failure::Refused(Error::io(format!("{shown}: the server's certificate is not trusted")))
         }
-        ErrorKind::ServerSelection { .. } => {
-            lost(&"no server answers; is it running, and may it be reached?").unsent()
+        ErrorKind::ServerSelection { message, .. } => {
+            let text = "no server answers; is it running, is its name right, and what the URL says of TLS and its set?";
+            match cause(message) {
+                Some(cause) => lost(&format_args!("{text}: {cause}")).unsent(),
+                None => lost(&text).unsent(),
+            }
         }
         ErrorKind::Io(_)
         | ErrorKind::ConnectionPoolCleared { .. }
@@ -60,6 +64,12 @@ pub fn failure(shown: &str, error: &DriverError) -> Failure {
         | ErrorKind::InvalidResponse { .. } => lost(&error.kind),
         other => Failure::Refused(Error::io(format!("{shown}: {other}"))),
     }
+}
+
+/// What kept the driver from a server, in what it says of all of them.
+fn cause(message: &str) -> Option<&str> {
+    let (_, error) = message.split_once("Error: Kind: ")?;
+    error.split([',', '\n']).next()
 }
 
 fn denied_entry(shown: &str) -> Failure {

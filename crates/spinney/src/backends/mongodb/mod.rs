@@ -35,6 +35,7 @@ use self::place::Place;
 use self::shared::Shared;
 use self::topology::Topology;
 use self::trim::{Progress, Worker};
+use crate::backends::no_store;
 pub use crate::network::ServerOptions as Options;
 use crate::network::server::{
     Answer, Failure, Floor, LeaseId, Limit, Newest, Reply, Server, State, Stretch, View,
@@ -232,7 +233,7 @@ fn foreign(shared: &Shared, collection: &str) -> Failure {
 
 async fn make(shared: &Shared, may_create: bool) -> Reply<RawDocumentBuf> {
     if !may_create {
-        return Err(Error::not_found(format!("{}: there is no store", shared.shown)).into());
+        return Err(no_store(&shared.shown).into());
     }
     let first = Commit { id: random_id(), at: shared.now(), ..Commit::default() };
     let mut document = rawdoc! { "kind": KIND, "format": FORMAT };
@@ -312,11 +313,16 @@ impl Server for MongoDb {
         self.run(async |shared| shared.unlock().await)
     }
 
+    fn release(&self, leases: &[LeaseId]) -> Reply<()> {
+        let leases = leases.to_vec();
+        self.run(async move |shared| shared.release(&leases).await)
+    }
+
     fn durable(&self) -> Result<()> {
         match &self.topology.against_durable {
             None => Ok(()),
             Some(reason) => Err(Error::unsupported(format!(
-                "{}: commits may be lost in a power failure, because of {reason}; change that, or write with `process`",
+                "{}: commits may be lost in a power failure, because of {reason}; change that, or be content with less: `--durability process`",
                 self.shared.shown
             ))),
         }
@@ -404,7 +410,9 @@ impl Shared {
         let versions = self.ask(self.pages.estimated_document_count()).await?;
         let fact = |name: &str, value: &dyn ToString| (name.to_owned(), value.to_string());
         Ok(vec![
+            fact("backend", &"mongodb"),
             fact("server", &server),
+            fact("address", &self.shown),
             fact("state", &newest.state),
             fact("oldest readable state", &newest.low),
             fact("trimmed state", &progress.trimmed),

@@ -15,6 +15,9 @@ const DATABASE: &str = "spinney";
 /// The store of a URL that names none.
 const STORE: &str = "spinney";
 
+/// What a URL looks like.
+const FORM: &str = "`mongodb://[user:password@]host[:port][/database][?store=NAME]`";
+
 /// Bytes of a store's name; MongoDB allows 120 for a collection's with all that belongs to it.
 const STORE_LEN_MAX: usize = 64;
 
@@ -123,8 +126,12 @@ fn unreadable(url: &str, error: &mongodb::error::Error) -> Error {
     let shown = hosts(&without_user(url));
     match &*error.kind {
         DriverError::InvalidArgument { message, .. } => {
-            Error::invalid_input(format!("{shown}: {message}"))
+            Error::invalid_input(format!("{shown}: {message}; write {FORM}"))
         }
+        DriverError::DnsResolve { .. } => Error::io(format!(
+            "{shown}: the name service knows no servers under this name; `mongodb+srv:` needs a name with an SRV record, \
+             `mongodb:` that of a server"
+        )),
         other => Error::io(format!("{shown}: {other}")),
     }
 }

@@ -9,10 +9,11 @@ use spinney_core::backend::{Backend, Capabilities};
 use spinney_core::{Error, ErrorKind, Result};
 
 use super::address::Address;
-use super::failure::failure;
+use super::failure::unreached;
 use super::link::Links;
 use super::servers::Servers;
 use super::{CAPABILITIES, FORMAT, Options, Redis, scripts};
+use crate::backends::no_store;
 use crate::forest::Trees;
 use crate::network::server::Failure;
 use crate::network::{Network, ask_plainly};
@@ -42,7 +43,7 @@ impl Cluster {
             return Err(Error::invalid_input(format!("{address}: it is no `redis+cluster:` URL")));
         }
         let servers = Arc::new(Servers::new(&address, options.network.timeout)?);
-        servers.ask_for_slots().map_err(|error| super::into_error(failure(&address, &error)))?;
+        servers.ask_for_slots().map_err(|error| super::into_error(unreached(&address, &error)))?;
         let links = Links::new(address.of_catalogue(), Arc::clone(&servers));
         Ok(Cluster { address, servers, links, options })
     }
@@ -100,7 +101,7 @@ impl Cluster {
         let word = || words.first().cloned().unwrap_or_default();
         match told.status() {
             b"ok" => Ok(words),
-            b"absent" => Err(Error::not_found(format!("{address}: there is no store there"))),
+            b"absent" => Err(no_store(address)),
             b"foreign" => Err(Error::invalid_input(format!(
                 "{address}: the key `{}` holds something else than a store; nothing was changed; give the store \
                  another name, as in `?store=NAME`",

@@ -22,9 +22,6 @@ pub(super) fn failure(address: &impl Display, error: &RedisError) -> Failure {
         return lost(ErrorKind::Io, "the server did not answer in time");
     }
     match error.kind() {
-        Kind::Io if error.is_connection_refusal() => {
-            return undone(ErrorKind::Io, "the server cannot be reached");
-        }
         Kind::Io if error.to_string().contains("certificate") => {
             return refused(ErrorKind::Io, "the server's certificate is not trusted");
         }
@@ -32,7 +29,7 @@ pub(super) fn failure(address: &impl Display, error: &RedisError) -> Failure {
         Kind::AuthenticationFailed => {
             return refused(ErrorKind::Denied, "the server does not accept the user and password");
         }
-        Kind::Server(ServerErrorKind::NoPerm) => {
+        _ if is_denied(error) => {
             let text = "the user may not do this; spinney needs the commands of scripts, hashes, sorted sets, \
                         lists and `INFO`, on the keys of the store";
             return refused(ErrorKind::Denied, text);
@@ -69,7 +66,8 @@ pub(super) fn failure(address: &impl Display, error: &RedisError) -> Failure {
         ),
         Some("OOM") => refused(
             ErrorKind::LimitExceeded,
-            "the server holds as much as its `maxmemory` allows; nothing was changed; raise it or remove data",
+            "the server holds as much as its `maxmemory` allows; nothing was changed; raise it, or make room: forget \
+             older revisions, compact the store, remove what else is there",
         ),
         Some("WRONGTYPE") => refused(
             ErrorKind::Corrupted,
@@ -79,17 +77,49 @@ pub(super) fn failure(address: &impl Display, error: &RedisError) -> Failure {
             ErrorKind::Unsupported,
             "the server is part of a cluster; write `redis+cluster:` in place of `redis:`",
         ),
-        _ if error.detail().is_some_and(|detail| detail.contains("cluster support disabled")) => {
-            refused(
-                ErrorKind::InvalidInput,
-                "the server is no part of a cluster; write `redis:` in place of `redis+cluster:`",
-            )
-        }
-        _ if error.detail().is_some_and(|detail| detail.contains("DB index is out of range")) => {
+        _ if says(error, "unknown command") => refused(
+            ErrorKind::Unsupported,
+            "the server lacks a command that spinney needs, or it is switched off",
+        ),
+        _ if says(error, "cluster support disabled") => refused(
+            ErrorKind::InvalidInput,
+            "the server is no part of a cluster; write `redis:` in place of `redis+cluster:`",
+        ),
+        _ if says(error, "DB index is out of range") => {
             refused(ErrorKind::InvalidInput, "the server has no database of that number")
         }
         _ => refused(ErrorKind::Io, "the server or the client library refused the request"),
     }
+}
+
+/// The same of a request that was not sent, since the server was not reached.
+pub(super) fn unreached(address: &impl Display, error: &RedisError) -> Failure {
+    let is_strange = (error.is_connection_dropped() && !error.is_connection_refusal())
+        || error.kind() == Kind::Parse
+        || error.is_timeout();
+    let text = match error.kind() {
+        Kind::Io | Kind::Parse if error.to_string().contains("certificate") => {
+            return failure(address, error);
+        }
+        _ if is_strange => {
+            "nobody answers there as a server should; is it a Redis or Valkey server, and does it want TLS (`rediss:`) \
+             or not (`redis:`)?"
+        }
+        Kind::Io => "the server cannot be reached; is it running, and is its name right?",
+        _ => return failure(address, error).unsent(),
+    };
+    Failure::Undone(Error::io(format!("{address}: {text}")).with_source(Said::of(error)))
+}
+
+/// Whether the user may not do it, or what a script did for it.
+pub(super) fn is_denied(error: &RedisError) -> bool {
+    let is_in_script =
+        says(error, "user executing the script can't") || says(error, "ACL failure in script");
+    error.kind() == Kind::Server(ServerErrorKind::NoPerm) || is_in_script
+}
+
+fn says(error: &RedisError, text: &str) -> bool {
+    error.detail().is_some_and(|detail| detail.contains(text))
 }
 
 /// What was said, as a source; in one line, and never longer than a line should be.

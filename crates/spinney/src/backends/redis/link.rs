@@ -7,7 +7,7 @@ use redis::{Connection, ConnectionAddr, RedisError, RedisResult, Value};
 use spinney_core::Error;
 
 use super::address::Address;
-use super::failure::failure;
+use super::failure::{failure, is_denied, unreached};
 use super::reply::Told;
 use super::scripts::{self, Script};
 use super::servers::Servers;
@@ -77,6 +77,11 @@ impl Links {
         self.run.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether the last request to the server was answered.
+    pub fn is_connected(&self) -> bool {
+        self.servers.is_connected(self.slot)
+    }
+
     /// The channel that tells of commits.
     pub fn channel(&self) -> String {
         self.address.key("news")
@@ -85,15 +90,18 @@ impl Links {
     /// Runs the script that makes or finds the store, on a connection that is kept.
     pub fn open_store(&self, format: &str, new_id: &str, create: bool) -> Reply<Told> {
         self.with_link(|link| {
-            let create = if create { "create" } else { "" };
+            let (script, create) = match create {
+                true => (&scripts::OPEN, "create"),
+                false => (&scripts::OPEN_EXISTING, ""),
+            };
             let run = link.run.clone();
             let args = [format, new_id, &run, create].map(str::as_bytes);
-            link.run(&scripts::OPEN, &self.keys, &args)
+            link.run(script, &self.keys, &args)
         })
     }
 
-    /// Runs a script of a store. Where the server refuses writes because it cannot save its data, it
-    /// runs `instead`, if there is one.
+    /// Runs a script of a store. Where nothing may be written, since the server cannot save its data or the user may
+    /// only read, it runs `instead`, if there is one.
     pub fn call(
         &self,
         store: &str,
@@ -105,8 +113,8 @@ impl Links {
             let mut is_new_run = false;
             loop {
                 let told = match link.run_for(store, script, &self.keys, args) {
-                    Err(error) if error.code() == Some("MISCONF") && instead.is_some() => {
-                        let (script, args) = instead.expect("it was just seen");
+                    Err(error) if error.code() == Some("MISCONF") || is_denied(&error) => {
+                        let (script, args) = instead.ok_or(error)?;
                         link.run_for(store, script, &self.keys, args)?
                     }
                     told => told?,
@@ -163,14 +171,16 @@ impl Links {
     fn with_link<T>(&self, mut request: impl FnMut(&mut Link) -> RedisResult<T>) -> Reply<T> {
         for _ in 0..REDIRECTIONS_MAX {
             let server = self.servers.master(self.slot);
-            let server = server.map_err(|error| failure(&self.address, &error).unsent())?;
-            let failed = |error: &RedisError| {
+            let server = server.map_err(|error| unreached(&self.address, &error))?;
+            let lost = |error: &RedisError| {
                 if !is_of_server(error) {
                     self.servers.lost(&server);
                 }
-                failure(&Place(self, &server), error)
             };
-            let mut link = self.servers.link(&server).map_err(|error| failed(&error).unsent())?;
+            let mut link = self.servers.link(&server).map_err(|error| {
+                lost(&error);
+                unreached(&Place(self, &server), &error)
+            })?;
             self.run.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&link.run);
             match request(&mut link) {
                 Ok(answer) => {
@@ -189,7 +199,8 @@ impl Links {
                     if error.is_cluster_error() {
                         self.servers.forget_slots();
                     }
-                    return Err(failed(&error));
+                    lost(&error);
+                    return Err(failure(&Place(self, &server), &error));
                 }
             }
         }
@@ -218,7 +229,8 @@ impl Link {
         keys: &[String],
         args: &[&[u8]],
     ) -> RedisResult<Told> {
-        let run = self.run.clone();
+        // Who writes nothing reads what there is, whichever run it is of.
+        let run = if script.writes { self.run.clone() } else { String::new() };
         let args: Vec<&[u8]> =
             [store.as_bytes(), run.as_bytes()].into_iter().chain(args.iter().copied()).collect();
         self.run(script, keys, &args)
@@ -233,8 +245,12 @@ impl Link {
             request.arg(args);
             request.query(&mut self.connection)
         };
-        let answer = match run("EVALSHA", &script.hash) {
-            Err(error) if error.code() == Some("NOSCRIPT") => run("EVAL", &script.text)?,
+        let (by_name, by_text) = match script.writes {
+            true => ("EVALSHA", "EVAL"),
+            false => ("EVALSHA_RO", "EVAL_RO"),
+        };
+        let answer = match run(by_name, &script.hash) {
+            Err(error) if error.code() == Some("NOSCRIPT") => run(by_text, &script.text)?,
             answer => answer?,
         };
         Ok(Told::new(answer))

@@ -21,6 +21,7 @@ use std::time::Duration;
 use spinney_core::backend::{Batch, Bounds, Capabilities, Change, Direction, RecordKey};
 use spinney_core::{Error, ErrorKind, Result, layout};
 
+use crate::backends::no_store;
 pub use crate::network::ServerOptions as Options;
 use crate::network::server::{
     Answer, Failure, Floor, LeaseId, Limit, Newest, Reply, Server, State, Stretch, Until, View,
@@ -125,7 +126,7 @@ impl Redis {
     fn id_told(links: &Links, told: &mut Told) -> Result<String> {
         let address = &links.address;
         if told.status() == b"absent" {
-            return Err(Error::not_found(format!("{address}: there is no store there")));
+            return Err(no_store(address));
         }
         let word = String::from_utf8_lossy(&told.bytes()?.unwrap_or_default()).into_owned();
         match told.status() {
@@ -310,7 +311,9 @@ impl Server for Redis {
                 Change::DeleteRange(from, to) => args.extend([&b"range"[..], &**from, &**to]),
             }
         }
-        let mut told = self.call(&scripts::COMMIT, &args)?;
+        let script =
+            if makes_room(batch) { &scripts::COMMIT_MAKING_ROOM } else { &scripts::COMMIT };
+        let mut told = self.call(script, &args)?;
         match told.status() {
             b"committed" => Ok(Answer::Committed(told.number()?)),
             b"moved" => Ok(Answer::Moved),
@@ -331,6 +334,14 @@ impl Server for Redis {
 
     fn unlock(&self) -> Reply<()> {
         self.call(&scripts::LOCK, &[self.client.as_bytes(), b"0"]).map(drop)
+    }
+
+    fn release(&self, leases: &[LeaseId]) -> Reply<()> {
+        // A server that was lost is not waited for.
+        match self.links.is_connected() {
+            true => self.newest(0, None, leases).map(drop),
+            false => Ok(()),
+        }
     }
 
     fn durable(&self) -> Result<()> {
@@ -376,6 +387,19 @@ impl Server for Redis {
         ];
         Ok(facts.map(|(name, value)| (name.to_owned(), value)).into())
     }
+}
+
+/// Whether a server takes a batch even when its memory is full: maintenance that puts no more than what it deletes may
+/// hold, and about a page.
+fn makes_room(batch: &Batch) -> bool {
+    let (mut put_len, mut deleted) = (0, 1);
+    for change in &batch.changes {
+        match change {
+            Change::Put(key, value) => put_len += key.len() + value.len(),
+            Change::Delete(_) | Change::DeleteRange(..) => deleted += 1,
+        }
+    }
+    batch.is_maintenance() && put_len <= deleted * CAPABILITIES.page_size
 }
 
 /// A bound that includes a key, as `ZRANGEBYLEX` has it.

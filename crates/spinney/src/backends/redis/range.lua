@@ -1,8 +1,8 @@
 -- The records of a range of a state, and on demand the first key behind another.
--- ARGV: store id, run of the server, state, lease or nothing, its milliseconds or nothing to leave it
+-- ARGV: store id, run of the server or nothing where nothing may be written, state, lease or nothing, its milliseconds or nothing to leave it
 -- as it is, direction, bounds as `ZRANGEBYLEX` has them, records and bytes at most, the other key's
 -- bound or nothing.
-if facts[2] ~= ARGV[2] then return { 'run' } end
+if ARGV[2] ~= '' and facts[2] ~= ARGV[2] then return { 'run' } end
 local view, lease, time = tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local is_old = view ~= state
 if is_old then

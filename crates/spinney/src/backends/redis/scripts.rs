@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 pub(super) struct Script {
     pub text: String,
     pub hash: String,
+    /// Whether it may write; one that may not is run for who may only read, too.
+    pub writes: bool,
 }
 
 /// What all scripts on records begin with.
@@ -23,7 +25,7 @@ macro_rules! scripts {
         pub(super) static $name: LazyLock<Script> = LazyLock::new(|| {
             let text = format!("{}\n{}{}", $when, $prelude, include_str!($file));
             let hash = redis::Script::new(&text).get_hash().to_owned();
-            Script { text, hash }
+            Script { text, hash, writes: $when != WITHOUT_WRITES }
         });
     )*};
 }
@@ -31,18 +33,22 @@ macro_rules! scripts {
 scripts! {
     /// Makes the store, or tells what is there.
     OPEN = ALWAYS, "", "open.lua";
+    /// Tells what is there.
+    OPEN_EXISTING = WITHOUT_WRITES, "", "open.lua";
     /// Begins the numbers of states anew, far behind, after the server has started anew.
     BEGIN = ALWAYS, PRELUDE, "begin.lua";
     /// The newest state, and a lease on it.
     NEWEST = ALWAYS, PRELUDE, "newest.lua";
-    /// As [`NEWEST`], without a lease, for a server that refuses writes.
+    /// As [`NEWEST`], without a lease, for a server that refuses writes, and who may only read.
     NEWEST_WITHOUT_LEASE = WITHOUT_WRITES, PRELUDE, "newest.lua";
     /// Records of a state.
     RANGE = ALWAYS, PRELUDE, "range.lua";
-    /// As [`RANGE`], without renewing the lease, for a server that refuses writes.
+    /// As [`RANGE`], without renewing the lease, for those.
     RANGE_WITHOUT_LEASE = WITHOUT_WRITES, PRELUDE, "range.lua";
     /// Applies a batch.
     COMMIT = UNLESS_FULL, PRELUDE, "commit.lua";
+    /// As [`COMMIT`], for a batch that makes room.
+    COMMIT_MAKING_ROOM = ALWAYS, PRELUDE, "commit.lua";
     /// The trees of a store on a cluster.
     TREES = WITHOUT_WRITES, "", "trees.lua";
     /// Puts a tree among them.

@@ -83,17 +83,21 @@ impl Servers {
 
     /// The server that has a slot.
     pub fn master(&self, slot: u16) -> RedisResult<ConnectionAddr> {
-        if !self.is_cluster {
-            return Ok(self.seeds[0].clone());
-        }
-        if let Some(known) = self.slots().master(slot) {
+        if let Some(known) = self.known_master(slot) {
             return Ok(known);
         }
         self.ask_for_slots()?;
-        self.slots().master(slot).ok_or_else(|| {
+        self.known_master(slot).ok_or_else(|| {
             let text = "no master has the slot";
             RedisError::from((redis::ErrorKind::Io, text, format!("slot {slot}")))
         })
+    }
+
+    fn known_master(&self, slot: u16) -> Option<ConnectionAddr> {
+        match self.is_cluster {
+            true => self.slots().master(slot),
+            false => self.seeds.first().cloned(),
+        }
     }
 
     /// Asks whoever answers which master has which slots.
@@ -179,6 +183,12 @@ impl Servers {
             Some(link) => Ok(link),
             None => Link::open(self.connect(server)?, server.clone()),
         }
+    }
+
+    /// Whether the server that has a slot has answered the last request, as far as is known.
+    pub fn is_connected(&self, slot: u16) -> bool {
+        let server = self.known_master(slot);
+        server.is_some_and(|server| self.idle().iter().any(|link| link.server == server))
     }
 
     /// Keeps a connection that answered for the next request.

@@ -64,7 +64,7 @@ impl Settings {
         };
         Err(Error::unsupported(format!(
             "a commit cannot be durable: {against}; set `appendonly yes` and `appendfsync always` there, or be content \
-             with the durability `process`"
+             with less: `--durability process`"
         )))
     }
 

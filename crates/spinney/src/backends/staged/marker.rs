@@ -18,6 +18,7 @@ use std::path::Path;
 
 use spinney_core::{Error, Result};
 
+use crate::backends::no_store;
 use crate::file_system;
 use crate::os_error::io_error;
 
@@ -148,10 +149,7 @@ impl Layout {
             Ok(metadata) if !metadata.is_dir() => return Err(not_a_store(dir)),
             Ok(_) => self.refuse_foreign_files(dir)?,
         }
-        Ok(Error::not_found(format!(
-            "no store at `{}`; `spinney set` and `spinney import` make one",
-            dir.display()
-        )))
+        Ok(no_store(dir.display()))
     }
 
     /// Refuses a directory without a marker that holds anything but what a crashed creation leaves.
