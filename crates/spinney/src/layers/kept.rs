@@ -92,9 +92,7 @@ impl LayerSpec {
                 layer.read_only = Some(error.to_string());
                 Ok(layer)
             }
-            Err(error) => {
-                Err(error.at(format_args!("layer `{}`", self.clone().without_password())))
-            }
+            Err(error) => Err(error.at(format_args!("layer `{self}`"))),
         }
     }
 
