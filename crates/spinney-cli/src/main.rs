@@ -43,8 +43,8 @@ Examples:
   spinney import people.json /people && spinney list /people
 
 Exit codes: 0 success, 1 `diff` found a difference, 2 invalid input, 3 not found, 4 already exists, \
-5 conflict, 6 not allowed by a schema, 7 denied, 8 busy, 9 read-only, 10 limit exceeded, 11 unsupported, 12 corrupted, 13 closed, \
-14 input/output.";
+5 conflict, 6 refused by a schema, 7 denied, 8 busy, 9 read-only, 10 limit exceeded, \
+11 unsupported, 12 corrupted, 13 closed, 14 input/output.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

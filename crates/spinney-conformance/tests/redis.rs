@@ -393,6 +393,10 @@ fn leases_end_with_who_has_them() {
     assert_eq!(number(read.get("/a").expect("get")), 1);
     let leases = || server.ask::<u64>(&["ZCARD", "{t}:leases"]);
     assert!(leases() > 0);
+    // What a request that was refused should have ended ends with another one.
+    drop(store.read().expect("read"));
+    server.ask::<String>(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    store.write(|tx| tx.set("/a", &2.into())).expect_err("it is full");
     drop(store);
     assert_eq!(number(read.get("/a").expect("get")), 1);
     drop(read);

@@ -19,6 +19,6 @@ mod writer_lock;
 #[cfg(any(feature = "fjall", feature = "lmdb", feature = "mongodb", feature = "redis"))]
 fn no_store(place: impl std::fmt::Display) -> spinney_core::Error {
     spinney_core::Error::not_found(format!(
-        "no store at `{place}`; `spinney set` and `spinney import` make one"
+        "no store at {place}; `spinney set` and `spinney import` make one"
     ))
 }

@@ -33,12 +33,16 @@ pub struct Client<S: Server> {
 impl<S: Server> Drop for Client<S> {
     /// Nobody will ask or commit again with what readers have given back.
     fn drop(&mut self) {
-        let released = self.take_released();
-        if !released.is_empty()
-            && let Err(failure) = self.server.release(&released)
-        {
-            // They end by themselves.
-            log::debug!("leases stay until their time is up: {failure:?}");
+        loop {
+            let released = self.take_released();
+            if released.is_empty() {
+                return;
+            }
+            if let Err(failure) = self.server.release(&released) {
+                // They end by themselves.
+                log::debug!("leases stay until their time is up: {failure:?}");
+                return;
+            }
         }
     }
 }
@@ -103,7 +107,8 @@ impl<S: Server> Client<S> {
         let released = self.take_released();
         let told = patience::ask_plainly(self.options.patience, || {
             self.server.newest(asked, lease, &released)
-        })?;
+        });
+        let told = told.inspect_err(|_| self.release_all(&released))?;
         let mut newest = self.newest();
         if told.state < newest.state {
             // A commit of this client came in between; what is known is of that.
@@ -166,6 +171,11 @@ impl<S: Server> Client<S> {
         if leases.released.len() < 16 * RELEASED_MAX {
             leases.released.push_back(lease);
         }
+    }
+
+    /// Gives leases back that a request should have ended, which came to nothing.
+    pub fn release_all(&self, leases: &[LeaseId]) {
+        leases.iter().for_each(|&lease| self.release(lease));
     }
 
     /// Bytes that are known.

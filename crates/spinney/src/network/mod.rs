@@ -181,6 +181,7 @@ impl<S: Server + 'static> Network<S> {
         let server = &self.client.server;
         let sent = ask(self.client.options.patience, || server.commit(base, batch, &released));
         sent.map_err(|given_up| {
+            self.client.release_all(&released);
             // Whatever went wrong, it was not what the writer has guessed.
             self.change_own_writing(|writing| writing.guessed = None);
             match given_up {

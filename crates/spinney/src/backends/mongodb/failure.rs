@@ -52,7 +52,7 @@ pub fn failure(shown: &str, error: &DriverError) -> Failure {
             Failure::Refused(Error::io(format!("{shown}: the server's certificate is not trusted")))
         }
         ErrorKind::ServerSelection { message, .. } => {
-            let text = "no server answers; is it running, is its name right, and what the URL says of TLS and its set?";
+            let text = "no server answers; is it running, and does the URL say its name, TLS and replica set right?";
             match cause(message) {
                 Some(cause) => lost(&format_args!("{text}: {cause}")).unsent(),
                 None => lost(&text).unsent(),

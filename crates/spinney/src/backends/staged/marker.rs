@@ -149,7 +149,7 @@ impl Layout {
             Ok(metadata) if !metadata.is_dir() => return Err(not_a_store(dir)),
             Ok(_) => self.refuse_foreign_files(dir)?,
         }
-        Ok(no_store(dir.display()))
+        Ok(no_store(format_args!("`{}`", dir.display())))
     }
 
     /// Refuses a directory without a marker that holds anything but what a crashed creation leaves.
