@@ -134,7 +134,12 @@ impl Global {
         match store.datastores() {
             Err(error) if error.kind() == ErrorKind::ReadOnly => {
                 drop(store);
-                self.open_to_change(&Write::default())?;
+                match self.open_to_change(&Write::default()) {
+                    Err(error) if error.kind() == ErrorKind::ReadOnly => self.note(
+                        "a commit that was not confirmed in time is in force, since the store cannot be written",
+                    ),
+                    opened => drop(opened?),
+                }
                 to_read().open(&self.store)
             }
             result => is_settled(result).map(|()| store),

@@ -43,7 +43,7 @@ Examples:
   spinney import people.json /people && spinney list /people
 
 Exit codes: 0 success, 1 `diff` found a difference, 2 invalid input, 3 not found, 4 already exists, \
-5 conflict, 6 refused by a schema or subscriber, 7 denied, 8 busy, 9 read-only, 10 limit exceeded, \
+5 conflict, 6 refused by a schema, 7 denied, 8 busy, 9 read-only, 10 limit exceeded, \
 11 unsupported, 12 corrupted, 13 closed, 14 input/output.";
 
 fn main() -> ExitCode {
@@ -60,5 +60,33 @@ fn main() -> ExitCode {
             message::print_error(&error);
             ExitCode::from(error.kind().exit_code())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::Cli;
+
+    /// Columns of a terminal that is not wide.
+    const WIDTH: usize = 80;
+
+    /// A line that is printed on two is nothing to copy.
+    #[test]
+    fn usage_and_examples_fit_in_a_line() {
+        let mut cli = Cli::command();
+        cli.build();
+        let mut commands = vec![&mut cli];
+        let mut too_long = Vec::new();
+        while let Some(command) = commands.pop() {
+            let usage = command.render_usage().to_string();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = help.lines().filter(|line| line.starts_with("  "));
+            let long = usage.lines().chain(examples).filter(|line| line.chars().count() > WIDTH);
+            too_long.extend(long.map(str::to_owned));
+            commands.extend(command.get_subcommands_mut().collect::<Vec<&mut Command>>());
+        }
+        assert_eq!(too_long, Vec::<String>::new());
     }
 }

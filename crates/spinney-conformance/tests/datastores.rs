@@ -111,8 +111,7 @@ fn a_commit_of_the_dead_is_rolled_back_whatever_schema_came_meanwhile() {
     kill(committer);
     let schema = json(r#"{"properties": {"a": {"minimum": 2}}}"#);
     store.set_schema("/running", &schema, SchemaOptions::default()).expect("it fits");
-    let end =
-        |tx: &mut spinney::Transaction<'_>| tx.set("/.datastores/confirm/deadline", &1.into());
+    let end = |tx: &mut spinney::Transaction<'_>| tx.set("/.unconfirmed/deadline", &1.into());
     store.write(end).expect("its time is up");
     drop(store);
     let store = open(dir.path());
@@ -129,12 +128,17 @@ fn a_commit_of_the_dead_is_rolled_back_whatever_schema_came_meanwhile() {
 fn a_commit_of_the_dead_is_rolled_back_in_time() {
     let dir = folder::temporary();
     open(dir.path()).write(|tx| tx.set("/running/a", &1.into())).expect("it is set");
-    for is_watched in [true, false] {
-        // Who has the store open rolls back, and who opens it when the time is up.
-        let watcher = is_watched.then(|| open(dir.path()));
+    // Who has the store open rolls back, whether from before the commit on or since, and who opens it when the time is up.
+    for since in [Some("before"), Some("after"), None] {
+        let watcher = since.map(|_| open(dir.path()));
+        let watch = |when| {
+            let watching = watcher.as_ref().filter(|_| since == Some(when));
+            watching.map(|store| store.datastores().expect("datastores"))
+        };
+        let before = watch("before");
         let mut committer = start("committer", dir.path());
         said(&mut committer).next().expect("it commits");
-        let watching = watcher.as_ref().map(|store| store.datastores().expect("datastores"));
+        let watching = before.or_else(|| watch("after"));
         kill(committer);
         let begun = Instant::now();
         match &watcher {

@@ -19,6 +19,7 @@ use spinney::formats::{Fidelity, Layout, print};
 use spinney::layers::{Layer, Stack};
 use spinney::patch::Patch;
 use spinney::query::{Query, QueryLimits};
+use spinney::read::Node as _;
 use spinney::value::ValueBuilder;
 use spinney::{
     Committed, Existing, Expect, Expected, LockOptions, Map, NodeKind, OpenOptions, Path, Result,
@@ -28,6 +29,9 @@ use spinney_core::Memory;
 
 const NAMES: [&str; 5] = ["a", "b", "c", "0", "1"];
 const DEPTH_MAX: usize = 4;
+
+/// What a layer may say of a node.
+const MARKS: [&str; 5] = ["deleted", "replaces", "locked", "marks-below", "replaces marks-below"];
 
 /// A commit that hides in both stores, so that revisions stay alike.
 const HIDDEN: &str = "/hidden";
@@ -102,11 +106,18 @@ impl Pair {
             }
         }
         let count = self.random.u64(..);
+        let marks = (self.random.u8(..3) == 0).then(|| MARKS[self.random.usize(..MARKS.len())]);
         for (at, (store, value)) in self.stores.iter().zip(&values).enumerate() {
             store
                 .write(|tx| {
                     tx.set(HIDDEN, &vec![count.into(), (at as u64).into()].into())?;
-                    tx.set(path, value)
+                    tx.set(path, value)?;
+                    let Some(marks) = marks else { return Ok(()) };
+                    // What layers say counts where all above say so.
+                    for (end, _) in path.match_indices('/').skip(1) {
+                        tx.set_meta(&path[..end], "@layer", Some("marks-below locks-below"))?;
+                    }
+                    tx.set_meta(path, "@layer", Some(marks))
                 })
                 .expect("the owner writes");
         }
@@ -410,6 +421,13 @@ fn seen(store: &Store) -> String {
         Ok(true)
     });
     writeln!(out, "{logged}{told:?}").expect("writes");
+    let layers = stack.read().expect("a state");
+    seen_of(&layers, &mut out);
+    let told = layers.each_source("", &mut |found, node| {
+        writeln!(out, "{} of {} {:?}", found.path, found.layer, node.kind()?).expect("writes");
+        Ok(())
+    });
+    writeln!(out, "{told:?}").expect("writes");
     let back = revision.saturating_sub(3);
     seen_of(&ann.at(back).expect("an older state"), &mut out);
     writeln!(out, "{:?}", ann.stats()).expect("writes");

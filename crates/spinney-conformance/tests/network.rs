@@ -1,13 +1,15 @@
 //! What all backends of servers share, over a server in this process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use spinney::formats::{self, Fidelity, Layout};
+use spinney::history::Retention;
+use spinney::layers::{Layer, Stack};
 use spinney::network::{Network, NetworkOptions};
-use spinney::{ErrorKind, OpenOptions, Store, Transaction, Value};
+use spinney::{ErrorKind, OpenOptions, Result, Store, Transaction, Value};
 use spinney_conformance::contract::contract;
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::servers::flaky::{Flaky, Luck};
@@ -261,6 +263,58 @@ fn an_import_amid_commits_of_others_loses_nothing() {
     theirs.reclaim().expect("reclaims");
     let report = theirs.read().and_then(|snapshot| snapshot.check()).expect("checks");
     assert!(report.is_sound() && report.queued == 0, "{report:?}");
+}
+
+/// Looks 200 times at a store while another client commits without end, and counts what is told.
+fn look_amid_commits(retention: Retention, look: &dyn Fn(&Store) -> Result<u64>) -> Result<u64> {
+    let server = Reference::new();
+    let options = OpenOptions::new().retention(retention);
+    let [ours, theirs] = [(); 2].map(|()| options.over(Arc::new(network(server.another())), None));
+    ours.write(|tx| tx.set("/t/n", &0.into())).expect("write");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut n = 1;
+            while !is_over.load(Ordering::Relaxed) {
+                theirs.write(|tx| tx.set("/t/n", &n.into())).expect("write");
+                n += 1;
+            }
+        });
+        let told = (0..200).try_fold(0, |told, _| Ok(told + look(&ours)?));
+        is_over.store(true, Ordering::Relaxed);
+        told
+    })
+}
+
+/// However fast others commit, there is one state to look at several times.
+#[test]
+fn who_compares_amid_commits_of_others_is_not_told_of_them() {
+    let told = look_amid_commits(Retention::DEFAULT, &|store| {
+        let newest = store.read()?.revision()?;
+        let mut changes = 0;
+        store.between(newest.saturating_sub(2), newest)?.changes(&mut |_, _| {
+            changes += 1;
+            Ok(())
+        })?;
+        Ok(changes)
+    });
+    assert_eq!(told.expect("nobody is told of a conflict"), 200);
+}
+
+/// Each commit forgets the oldest: what is told begins with the one that is the oldest then.
+#[test]
+fn the_log_of_a_stack_is_told_while_others_forget() {
+    let retention = Retention { revisions_max: 5, ..Retention::DEFAULT };
+    let told = look_amid_commits(retention, &|store| {
+        let stack = Stack::new(vec![Layer::new("t", store, "/t")?])?;
+        let mut commits = 0;
+        stack.log("", &mut |_| {
+            commits += 1;
+            Ok(true)
+        })?;
+        Ok(commits)
+    });
+    assert!(told.expect("it is told") > 200);
 }
 
 /// What is tidied up or judged meanwhile is tried again, as writes are; nobody is told of a conflict.

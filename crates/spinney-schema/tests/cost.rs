@@ -127,6 +127,29 @@ fn compile(schema: &Json) -> Schema {
     Schema::compile(&value(schema), &Documents::new(), Options::default()).expect("a schema")
 }
 
+/// Each of 100 lists fails each of 60 alternatives at the first look; what to say of that is not worth reading them all
+/// 60 times.
+#[test]
+fn what_to_say_of_what_fits_no_alternative_costs_no_more_than_a_glance() {
+    let alternative = json!({ "type": "string", "items": { "type": "number" } });
+    let schema = compile(&json!({ "items": { "anyOf": vec![alternative; 60] } }));
+    let row: Json = (0..200).collect();
+    let store = Memory::new();
+    let mut transaction = Transaction::begin(&store).expect("begins");
+    transaction.set("/doc", &value(&Json::from(vec![row; 100]))).expect("sets");
+    transaction.commit(0).expect("commits");
+    let snapshot: &'static dyn Snapshot = &*Box::leak(store.snapshot().expect("a snapshot"));
+    let view = View { snapshot, key_len_max: store.capabilities().key_len_max };
+    let slot = view.resolve("/doc").expect("resolves").expect("is there");
+    let reads = Rc::new(Cell::new(0));
+    let inner = Document::new(Stored::new(view, slot).expect("a node")).expect("a node");
+    let report = schema.validate(&Counted { inner, reads: Rc::clone(&reads) }).expect("reads");
+    assert_eq!(report.violations.len(), 100);
+    assert!(report.violations[0].found.contains("comes closest"), "{report}");
+    println!("{} reads", reads.get());
+    assert!(reads.get() < 1_000_000, "{} reads", reads.get());
+}
+
 type Edit = Box<dyn Fn(&mut Transaction<'_>, u64)>;
 
 /// Edits that leave the document valid under the schemas below.

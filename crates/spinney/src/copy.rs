@@ -15,6 +15,7 @@ use spinney_core::visit::StoredText;
 use spinney_core::without::Without;
 use spinney_core::{Container, Error, Key, Path, Result, Scalar, Value, Visitor};
 
+use crate::datastores;
 use crate::formats::{Fidelity, JsonWriter, Layout};
 use crate::hash::ValueHash;
 use crate::owners::RESERVED;
@@ -120,11 +121,26 @@ impl Store {
                 read = Some(read_text(path, from, schemas, target, progress)?);
                 Ok(())
             })?;
+            if path.is_empty() && keeps_datastores(from) && self.has_several_trees() {
+                datastores::carry_candidate(transaction, from)?;
+            }
             schemas.attach(transaction, self.base_path(), path)
         })?;
         let (hash, text_len_bytes) = read.expect("the write has succeeded");
         Ok(Copied { revision: committed.revision, text_len_bytes, hash })
     }
+}
+
+/// What of the root does not go as content: it is of the store, or names its revisions.
+fn left_out(from: &Snapshot) -> Vec<&'static str> {
+    let mut names = RESERVED.to_vec();
+    names.extend(keeps_datastores(from).then_some(datastores::NAME));
+    names
+}
+
+/// Whether datastores may be noted in a state; a document may have a member of that name, which is content.
+fn keeps_datastores(from: &Snapshot) -> bool {
+    from.base_path().is_empty()
 }
 
 /// Reads a node as text and hands it to whoever builds it; its hash and its length.
@@ -158,7 +174,7 @@ impl Schemas {
     fn of(from: &Snapshot) -> Result<Schemas> {
         use crate::schemas::{NAME, TREE, carried_by};
         let entries = carried_by(from)?;
-        let mut left_out = RESERVED.to_vec();
+        let mut left_out = left_out(from);
         // A document may have a member of that name, which is content.
         match !from.base_path().is_empty() && from.node(TREE)?.is_some() {
             false => left_out.push(NAME),
@@ -202,8 +218,8 @@ impl Schemas {
         Ok(())
     }
 
-    fn of(_from: &Snapshot) -> Result<Schemas> {
-        Ok(Schemas { left_out: RESERVED.to_vec() })
+    fn of(from: &Snapshot) -> Result<Schemas> {
+        Ok(Schemas { left_out: left_out(from) })
     }
 
     fn attach(&self, _: &mut Transaction<'_>, _base: &str, _path: &str) -> Result<()> {

@@ -266,7 +266,6 @@ impl Snapshot {
     }
 
     /// Where the paths of users begin.
-    #[cfg(feature = "schema")]
     pub(crate) fn base_path(&self) -> &str {
         &self.origin.base_path
     }

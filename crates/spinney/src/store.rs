@@ -2,7 +2,6 @@
 
 mod writing;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
@@ -15,7 +14,7 @@ use spinney_core::history::{self, Note, Retention};
 use spinney_core::reclaim;
 use spinney_core::transaction::Transaction;
 use spinney_core::view::View;
-use spinney_core::{Error, Memory, Result};
+use spinney_core::{Error, ErrorKind, Memory, Result};
 
 use crate::access::{Principal, Right, Seat, Sight};
 #[cfg(feature = "json")]
@@ -713,20 +712,28 @@ impl Store {
         try_again(|conflicts| self.shared.try_validate(self.seat(), conflicts, &mut edit))
     }
 
-    /// The newest state, several times.
+    /// The newest state, several times: what others commit while they are taken is undone in those behind the first.
     ///
     /// # Errors
-    /// `Busy` when others commit faster than it is taken; as [`Store::read`].
+    /// `Conflict` when others forget commits as fast as they make them; as [`Store::read`].
     pub(crate) fn same_states<const N: usize>(&self) -> Result<[Box<dyn backend::Snapshot>; N]> {
         try_again(|_| {
-            let mut states = Vec::with_capacity(N);
-            let mut revisions = HashSet::new();
+            let mut states: Vec<Box<dyn backend::Snapshot>> = Vec::with_capacity(N);
+            let mut first = None;
             for _ in 0..N {
                 let state = self.shared.backend.snapshot()?;
-                revisions.insert(state.revision()?);
-                states.push(state);
+                let revision = state.revision()?;
+                let first = *first.get_or_insert(revision);
+                states.push(match revision == first {
+                    true => state,
+                    false => match history::at(state, first) {
+                        Ok(older) => Box::new(older),
+                        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                        Err(error) => return Err(error),
+                    },
+                });
             }
-            Ok((revisions.len() == 1).then(|| states.try_into().ok()).flatten())
+            Ok(states.try_into().ok())
         })
     }
 
@@ -811,6 +818,11 @@ impl Store {
     /// What the backend can do.
     pub fn capabilities(&self) -> &Capabilities {
         self.shared.backend.capabilities()
+    }
+
+    /// Whether it has several trees that change together.
+    pub(crate) fn has_several_trees(&self) -> bool {
+        self.base_path().is_empty() && self.capabilities().multi_tree_commit
     }
 
     /// Facts about the store, as pairs of name and value; none for whom may not read everything, as they

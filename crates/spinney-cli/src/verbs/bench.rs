@@ -33,19 +33,19 @@ it. It takes half an hour.
 
 Examples:
   spinney bench
-  spinney bench datastore --sizes 1000 --backends memory,lmdb,json --records run.jsonl
-  spinney bench datastore --compat --sizes 10000    # as it was published, no-op tries included
-  spinney bench documents --backends memory,lmdb    # hello, person and keys with a text
-  spinney bench --data own.jsonl --peers sqlite,lmdb-raw    # your documents, in `documents`
+  spinney bench datastore --sizes 1000 --backends lmdb --records run.jsonl
+  spinney bench datastore --compat --sizes 10000    # as it was published
+  spinney bench documents --backends memory,lmdb    # hello, person, keys
+  spinney bench --data own.jsonl --peers sqlite     # your documents
   spinney bench throughput --fill random --sizes 1,100
   spinney bench datastore --rows 15,A1 --baseline sqlite
-  spinney bench --compare old.jsonl new.jsonl       # what became faster or slower
-  spinney bench --report report.html                # with charts; report.md for tables alone
-  spinney bench --from run.jsonl --report report.html
+  spinney bench --compare old.jsonl new.jsonl       # what became faster
+  spinney bench --report report.html                # with charts
+  spinney bench --from run.jsonl --report report.md # tables alone
   spinney bench --splice README.md --from docs/measured/run.jsonl
   spinney bench --sizes 1000,1000000 --tries 30 --records run.jsonl
   spinney bench --backends lmdb --peers sqlite --durability durable
-  spinney bench --backends lmdb,fjall,json,redis    # on a server of the run's own
+  spinney bench --backends lmdb,fjall,json,redis    # starts a server
   spinney bench --backends lmdb,redis=redis://localhost/9
 
 Ctrl-C ends the run and prints what was measured; pressed again, it ends at once. A long run goes \

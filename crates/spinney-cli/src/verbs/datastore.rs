@@ -51,7 +51,7 @@ enum Verb {
     Rebase(Rebase),
     /// Make a datastore what another one is
     Copy(Copy),
-    /// Make startup and running what factory-default is
+    /// Make startup and running what factory-default is; what waits for its confirmation is forgotten
     Reset(Written),
 }
 

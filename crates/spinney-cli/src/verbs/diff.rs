@@ -8,12 +8,14 @@ use std::rc::Rc;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
 use spinney::datastores::Datastore;
-use spinney::difference::{Change, Conflict, Found, Metadata, PatchWriter, differences, merge};
+use spinney::difference::{
+    Change, Conflict, Counts, Found, Metadata, PatchWriter, differences, merge,
+};
 use spinney::formats::{Fidelity, JsonWriter, Layout, ReadOptions};
 use spinney::path::Display;
 use spinney::read::{Entries, Node as _, Reached};
 use spinney::undo::Between;
-use spinney::{Error, Existing, Path, Result, Snapshot, Visitor};
+use spinney::{Error, Existing, NodeKind, Path, Result, Snapshot, Visitor};
 
 use super::import::Format;
 use crate::global::{Global, to_read};
@@ -37,7 +39,7 @@ type Changes<'c> = dyn FnMut(&mut Found<'_>) -> Result<()> + 'c;
 /// `spinney diff`.
 #[derive(Args)]
 #[command(after_help = "\
-An operand that starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is \
+What starts with `/`, or is empty, is a path in the store; a number is a revision of it; `-` is \
 stdin, all else a file (`@/tmp/x.json` is one with an absolute path). A revision alone is compared with the \
 newest state; two cost what was committed between them, however large the store is. Two datastores are \
 compared as they are read, at a path that one of them has. Numbers are compared by their text: 1 is not 1.0.
@@ -61,16 +63,15 @@ Examples:
   spinney diff base.json /running theirs.json --patch | spinney patch /running -
   spinney diff /running new.json --patch | spinney patch /running -")]
 pub struct Diff {
-    /// What was before; with two datastores, the path in both
-    #[arg(value_name = "PATH|FILE|REVISION|-", required_unless_present = "datastore")]
+    /// What was before: a path, a file, a revision or `-`; with two datastores, the path in both
+    #[arg(required_unless_present = "datastore")]
     old: Option<String>,
 
     /// What is now; the newest state, when a revision was before
-    #[arg(value_name = "PATH|FILE|REVISION|-")]
     new: Option<String>,
 
     /// A third tree: what it has changed since OLD is told as changes of NEW
-    #[arg(value_name = "PATH|FILE|REVISION|-", conflicts_with = "datastore")]
+    #[arg(conflicts_with = "datastore")]
     other: Option<String>,
 
     /// Of places that both have changed, to different ends, take what this one has
@@ -176,6 +177,8 @@ impl Diff {
     fn print_merge(&self, trees: &[Loaded; 3]) -> Result<ExitCode> {
         let [old, new, other] = trees;
         let (old, new, other) = (old.require()?, new.require()?, other.require()?);
+        let trees = [&old, &new, &other];
+        let counts = if self.lossy { Counts::Values } else { Counts::Metadata };
         let mut conflicts = Vec::new();
         let mut note = |path: &Path, place: &Conflict<'_>| {
             if self.prefer.is_none() {
@@ -185,16 +188,15 @@ impl Diff {
         };
         if self.patch && self.prefer.is_none() {
             // A patch of a part would be taken for the whole.
-            merge([&old, &new, &other], &mut |_, _| Ok(()), &mut note)?;
+            merge(trees, counts, &mut |_, _| Ok(()), &mut note)?;
         } else {
-            let code = self.print(&mut |found| merge([&old, &new, &other], found, &mut note))?;
+            let code = self.print(&mut |found| merge(trees, counts, found, &mut note))?;
             if conflicts.is_empty() {
                 return Ok(code);
             }
         }
         if conflicts.is_empty() {
-            return self
-                .print(&mut |found| merge([&old, &new, &other], found, &mut |_, _| Ok(false)));
+            return self.print(&mut |found| merge(trees, counts, found, &mut |_, _| Ok(false)));
         }
         let mut out = stdout();
         for (_, line) in conflicts.iter().filter(|_| !self.patch) {
@@ -411,7 +413,20 @@ fn conflict_line(path: &Path, place: &Conflict<'_>) -> Result<String> {
     };
     let path = if path.is_empty() { "(root)".to_owned() } else { one_line(path) };
     let [old, new, other] = [shown(&place.base)?, shown(&place.ours)?, shown(&place.theirs)?];
-    Ok(format!("! {path}: {old} -> {new} | {other}"))
+    let is_map = |node: &Option<Reached<'_>>| match node {
+        Some(node) => Ok(node.kind()? == NodeKind::Map),
+        None => Ok(false),
+    };
+    // Of two maps it is told what is said of them: their members are places of their own.
+    if new != other && !(is_map(&place.ours)? && is_map(&place.theirs)?) {
+        return Ok(format!("! {path}: {old} -> {new} | {other}"));
+    }
+    let said = |node: &Option<Reached<'_>>| match node {
+        Some(node) => annotation(&node.metadata()?),
+        None => Ok("nothing".to_owned()),
+    };
+    let [old, new, other] = [said(&place.base)?, said(&place.ours)?, said(&place.theirs)?];
+    Ok(format!("! {path}: metadata {old} -> {new} | {other}"))
 }
 
 /// A value in a few characters.

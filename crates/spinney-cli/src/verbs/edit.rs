@@ -129,7 +129,7 @@ impl Move {
 At the target a map's member is replaced; a list gets one more element.
 
 Examples:
-  spinney copy /running /candidate
+  spinney copy /people/42 /people/43
   spinney copy /templates/person /people/44")]
 pub struct Copy {
     /// Path of the node

@@ -21,7 +21,7 @@ Without a path it replaces the whole store, and must be an object: its members a
 
 Examples:
   spinney import people.json /people
-  spinney import settings.json5
+  spinney import settings.json5 /settings
   zcat log.jsonl.gz | spinney import - /log --format jsonl")]
 pub struct Import {
     /// The file; `-` reads stdin

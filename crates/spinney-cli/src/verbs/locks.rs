@@ -30,7 +30,7 @@ closed or Ctrl-C is pressed; however it ends, nothing stays locked. COMMAND find
 that was, and who may change what is locked: `spinney set` within it may.
 
 Examples:
-  spinney lock /people -- sh -c 'spinney set /people/1 1 && spinney set /people/2 2'
+  spinney lock /people -- sh -c 'spinney set /people/1 1; ./more.sh'
   spinney lock /net --name deploy --wait 30s -- ./deploy.sh
   spinney lock /net --lease 10m")]
 pub struct Lock {

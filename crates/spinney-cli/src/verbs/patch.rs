@@ -21,7 +21,7 @@ and `test`, whose paths begin at PATH. If one fails, nothing has changed. `test`
 their value: 1 equals 1.0.
 
 Examples:
-  echo '[{\"op\": \"replace\", \"path\": \"/name\", \"value\": \"Ada\"}]' | spinney patch /people/42 -
+  echo '[{\"op\": \"remove\", \"path\": \"/phone\"}]' | spinney patch /people/42 -
   spinney patch \"\" changes.json
   spinney diff /running new.json --patch | spinney patch /running -")]
 pub struct Patch {

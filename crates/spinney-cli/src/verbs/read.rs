@@ -195,7 +195,7 @@ same hash when they are identical, numbers by their text, metadata included.
 
 Examples:
   spinney hash /people/42
-  spinney set /people/42/name '\"Ada\"' --if-hash \"$(spinney hash /people/42/name)\"")]
+  spinney set /people/42 '{}' --if-hash \"$(spinney hash /people/42)\"")]
 pub struct Hash {
     /// Path of the node; without it the whole store
     #[arg(default_value = "", hide_default_value = true)]

@@ -27,6 +27,7 @@ pub(super) const CASES: &[Case] = &[
     ("locks, schemas and subscribers do not tell", reviewers),
     ("stacks and datastores", layers),
     ("datastores as far as they may be read", datastores),
+    ("datastores of which nothing may be read", unseen_datastores),
     ("what is about the whole store", whole),
     ("somebody administers the rules", administration),
     ("rules outlive imports and older states", reserved),
@@ -399,6 +400,27 @@ fn layers(s: &Subject) {
     let ann = ann(s);
     let layer = |name: &str, path: &str| Layer::new(name, &ann, path).expect("a layer");
     let stack = |layers| Stack::new(layers).expect("a stack");
+    // What a layer deletes or replaces on the way does not show through, as it does to nobody.
+    put(s, "/lower", r#"{"a": {"n": 1, "x": 2}, "b": {"n": 1}, "c": {"n": 1}, "d": {"n": 1}}"#);
+    put(s, "/upper", r#"{"d": "a scalar on the way is not there"}"#);
+    set_rules(&s.store, RULES_OF_LAYERS);
+    let both = |store: &Store| {
+        let layer = |name: &str| Layer::new(name, store, &format!("/{name}")).expect("a layer");
+        stack(vec![layer("upper"), layer("lower")])
+    };
+    both(&s.store)
+        .write("upper", |edit| {
+            edit.remove("/a")?;
+            edit.set("/b", &json(r#"{"m": 3}"#))
+        })
+        .expect("it is written");
+    let state = both(&ann).read().expect("a state");
+    assert_eq!(text_of(&state, ""), r#"{"b":{},"c":{"n":1},"d":{"n":1}}"#);
+    assert_eq!(state.get("/a/n").expect("reads"), None);
+    assert_eq!(state.kind("/a").expect("reads"), None);
+    assert_eq!(state.count("").expect("counts"), Some(3));
+    assert_eq!(state.list("", None, None).expect("lists").map(|all| all.len()), Some(3));
+    set_rules(&s.store, RULES);
     let hidden = stack(vec![layer("own", "/notes/shared/ann"), layer("plans", "/plans")]);
     assert_eq!(text_of(&hidden.read().expect("a state"), ""), "{}");
     let partly = stack(vec![layer("people", "/people"), layer("own", "/notes/shared/ann")]);
@@ -438,6 +460,12 @@ fn layers(s: &Subject) {
     s.store.set_stack("theirs", &specs).expect("it is kept");
     assert_eq!(ann.stacks().expect("stacks"), []);
     assert_eq!(ann.stack("theirs").map(drop).map_err(|error| error.kind()), Err(NotFound));
+    let far = json(r#"[{"name": "far", "path": "", "store": "redis://ada:s3cret@h/1"}]"#);
+    s.store.write(|tx| tx.set("/.stacks/far", &far)).expect("it is kept");
+    assert!(format!("{:?}", s.store.stacks().expect("stacks")).contains("s3cret"));
+    let told = format!("{:?}", ann.stacks().expect("stacks"));
+    assert!(told.contains("redis://ada:***@h/1"), "{told}");
+    s.store.remove_stack("far").expect("it goes");
     // Schemas of stacks are told to who sees everything.
     s.store.set_stack("mine", &specs[..1]).expect("it is kept");
     let schema = json(r#"{"properties": {"x": {"type": "integer"}}}"#);
@@ -455,6 +483,12 @@ fn layers(s: &Subject) {
     is_denied(mine.set_schema("", &schema, Default::default()));
     assert!(ann.schemas().expect("schemas").iter().all(|schema| schema.stack.is_none()));
 }
+
+const RULES_OF_LAYERS: &str = r#"[
+    {"allow": "admin", "to": "root", "path": ""},
+    {"allow": "read", "to": "ann", "path": "/lower/*/n"},
+    {"allow": "read", "to": "ann", "path": "/upper/*/n"}
+]"#;
 
 const RULES_OF_DATASTORES: &str = r#"[
     {"allow": "admin", "to": "root", "path": ""},
@@ -559,6 +593,71 @@ fn datastores(s: &Subject) {
     is_denied(ann.push("ann", None));
     is_denied(ann.changes(Datastore::Running, "", 0));
     is_denied(ann.changes(Datastore::Operational, "", 0));
+}
+
+const RULES_WITHOUT_CANDIDATE: &str = r#"[
+    {"allow": "admin", "to": "root", "path": ""},
+    {"deny": "read", "to": "bob", "path": "/operational/secret"},
+    {"allow": "read", "to": "bob", "path": "/operational"},
+    {"allow": "read", "to": "*", "path": "/running"}
+]"#;
+
+/// Who may see nothing of the candidate, or of what is pushed, is not told that it is there; and what is pushed is not
+/// found in another place.
+fn unseen_datastores(s: &Subject) {
+    if !filled(s) {
+        return;
+    }
+    let all = s.store.datastores().expect("datastores");
+    set_rules(&s.store, RULES_WITHOUT_CANDIDATE);
+    all.edit(Datastore::Running, |edit| edit.set("", &json(r#"{"n": 1}"#))).expect("it is set");
+    all.edit(Datastore::Candidate, |edit| edit.set("/m", &2.into())).expect("it is begun");
+    all.edit(Datastore::Running, |edit| edit.set("/n", &3.into())).expect("it is set");
+    let pushed = all.push("sensor", None).expect("it can be pushed");
+    pushed
+        .edit(|edit| {
+            edit.set("/secret", &json(r#"{"pw": "x"}"#))?;
+            edit.set("/pw", &1.into())
+        })
+        .expect("it is pushed");
+
+    let ann = ann(s).datastores().expect("datastores");
+    for datastore in [Datastore::Running, Datastore::Candidate, Datastore::Operational] {
+        let state = ann.read(datastore).expect("a state");
+        assert_eq!(text_of(&state, ""), r#"{"n":3}"#, "{datastore}");
+    }
+    for datastore in [Datastore::Candidate, Datastore::Operational] {
+        let stack = ann.stack(datastore).expect("a stack");
+        let names: Vec<_> = stack.layers().iter().map(Layer::name).collect();
+        assert!(!names.contains(&"sensor"), "{names:?}");
+        let missing = stack.write("none", |_| Ok(())).map(drop).expect_err("there is none");
+        assert!(!missing.to_string().contains("sensor"), "{missing}");
+    }
+    // After its base is forgotten, too.
+    s.store.forget_before(u64::MAX).expect("forgets");
+    let state = ann.read(Datastore::Candidate).expect("a state");
+    assert_eq!(text_of(&state, ""), r#"{"n":3}"#);
+
+    let bob = s.store.as_principal(Principal::new("bob"));
+    let operational = bob.datastores().and_then(|all| all.read(Datastore::Operational));
+    let operational = operational.expect("a state");
+    assert_eq!(text_of(&operational, ""), r#"{"n":3,"pw":1}"#);
+    assert_eq!(operational.sources("/pw").expect("reads"), Some(vec!["sensor"]));
+    let place = format!("/.pushed/{}", pushed.order());
+    for (place, path) in [
+        ("/.pushed".to_owned(), format!("/{}/data/secret/pw", pushed.order())),
+        ("/.pushed".to_owned(), format!("/{}/owner", pushed.order())),
+        (place.clone(), "/data/secret/pw".to_owned()),
+        (place.clone(), "/name".to_owned()),
+        (format!("{place}/data/secret"), "/pw".to_owned()),
+        (format!("{place}/data/secret/pw"), String::new()),
+        (format!("{place}/owner"), "/process".to_owned()),
+    ] {
+        let layer = Layer::new("x", &bob, &place).expect("a layer");
+        let state = Stack::new(vec![layer]).and_then(|stack| stack.read()).expect("a state");
+        assert_eq!(state.get(&path).expect("reads"), None, "{place} {path}");
+        assert_eq!(state.kind("").expect("reads"), None, "{place}");
+    }
 }
 
 fn whole(s: &Subject) {

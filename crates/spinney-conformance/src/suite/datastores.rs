@@ -31,6 +31,7 @@ pub(super) const CASES: &[Case] = &[
     ("a commit is rolled back unless it is confirmed", confirmed),
     ("nobody can refuse that a commit is rolled back", overruled),
     ("what a commit is rolled back by is not forgotten", kept_to_roll_back),
+    ("what waits for its confirmation waits in its store alone, and once", waits_nowhere_else),
     ("datastores are copied and reset", copies),
     ("what is pushed is there as long as who pushes", pushed),
     ("what is provided is made when it is read", provided),
@@ -287,7 +288,7 @@ fn within_minutes() -> CandidateCommit {
 
 /// Ends the time of what is to be confirmed.
 fn expire(s: &Subject) {
-    let path = "/.datastores/confirm/deadline";
+    let path = "/.unconfirmed/deadline";
     s.store.write(|tx| tx.set(path, &1.into())).expect("its time is up");
 }
 
@@ -365,6 +366,51 @@ fn kept_to_roll_back(s: &Subject) {
     s.store.forget_before(u64::MAX).expect("forgets");
     assert_eq!(logged(), 0);
     s.check();
+}
+
+/// It waits in its store alone, and only once.
+fn waits_nowhere_else(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "/a", "1");
+    set(&all, Candidate, "/a", "2");
+    all.commit(&within_minutes()).expect("it becomes running");
+    let waiting = s.revision();
+    set(&all, Candidate, "/b", "3");
+    // A copy has other revisions: what waits is left behind, and the candidate rests on what was copied with it.
+    let copy = spinney::open("memory:").expect("a store");
+    for n in 0..20 {
+        copy.write(|tx| tx.set("/n", &n.into())).expect("sets");
+    }
+    copy.write(|tx| tx.remove("/n")).expect("it is empty again");
+    copy.copy_from(&s.store.read().expect("a state"), &mut |_| ()).expect("a copy");
+    let copied = copy.datastores().expect("datastores");
+    assert_eq!(copied.unconfirmed().expect("an answer"), None);
+    assert_eq!(text(&copied, Candidate), r#"{"a":2,"b":3}"#);
+    set(&copied, Running, "/b", "4");
+    refused(Conflict, "`/b`", commit(&copied));
+    assert_eq!(copied.conflicts().expect("an answer").len(), 1);
+    // What was confirmed does not wait again in an older state that comes back.
+    all.confirm("").expect("it is confirmed");
+    set(&all, Running, "/a", "5");
+    s.store.restore(waiting).expect("it is restored");
+    assert_eq!(
+        (all.unconfirmed().expect("an answer"), text(&all, Running)),
+        (None, r#"{"a":2}"#.into())
+    );
+    // After a reset nothing of before comes back.
+    all.discard().expect("discarded");
+    set(&all, FactoryDefault, "/new", "true");
+    set(&all, Candidate, "/a", "6");
+    all.commit(&within_minutes()).expect("it becomes running");
+    all.reset_to_factory_default().expect("a reset");
+    assert_eq!(all.unconfirmed().expect("an answer"), None);
+    // A clock that was wrong, or is set back by more than a commit may wait, does not keep it in force.
+    set(&all, Candidate, "/a", "7");
+    all.commit(&within_minutes()).expect("it becomes running");
+    let far = Value::from(u64::MAX / 2);
+    s.store.write(|tx| tx.set("/.unconfirmed/deadline", &far)).expect("sets");
+    let all = s.store.datastores().expect("it is rolled back");
+    assert_eq!(text(&all, Running), r#"{"new":true}"#);
 }
 
 fn copies(s: &Subject) {

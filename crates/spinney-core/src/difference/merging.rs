@@ -2,7 +2,7 @@
 //!
 //! Maps are merged member by member; all else is as one side has it, whole. Nothing recurses.
 
-use super::{Change, Found, Members, below, is_identical};
+use super::{Change, Found, Members, below, is_same_to};
 use crate::error::Result;
 use crate::key::{EncodedKey, Key, not_a_key};
 use crate::node::NodeKind;
@@ -20,6 +20,16 @@ pub struct Conflict<'a> {
     pub theirs: Option<Reached<'a>>,
 }
 
+/// What counts as a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counts {
+    /// Values, and what is said of them.
+    #[default]
+    Metadata,
+    /// Values alone: it is as if nothing had metadata.
+    Values,
+}
+
 /// Decides whether a place becomes what they have.
 pub type Decide<'d> = dyn FnMut(&Path, &Conflict<'_>) -> Result<bool> + 'd;
 
@@ -35,6 +45,7 @@ pub type Decide<'d> = dyn FnMut(&Path, &Conflict<'_>) -> Result<bool> + 'd;
 /// O(size) of all three; a container that is the same record in `theirs` as in `base` costs nothing.
 pub fn merge(
     [base, ours, theirs]: [&Reached<'_>; 3],
+    counts: Counts,
     found: &mut Found<'_>,
     takes_theirs: &mut Decide<'_>,
 ) -> Result<()> {
@@ -43,7 +54,7 @@ pub fn merge(
         ours: Some(ours.clone()),
         theirs: Some(theirs.clone()),
     };
-    let mut walk = Walk { path: Path::root(), levels: Vec::new(), found, takes_theirs };
+    let mut walk = Walk { path: Path::root(), levels: Vec::new(), counts, found, takes_theirs };
     walk.enter(root)?;
     while let Some(level) = walk.levels.last_mut() {
         match level.next()? {
@@ -66,6 +77,7 @@ struct Walk<'a, 'f, 'g, 'd> {
     /// Where the innermost level is.
     path: Path,
     levels: Vec<Level<'a>>,
+    counts: Counts,
     found: &'f mut Found<'g>,
     takes_theirs: &'f mut Decide<'d>,
 }
@@ -92,10 +104,10 @@ impl<'a> Walk<'a, '_, '_, '_> {
                 Ok(true)
             }
             Conflict { base, ours, theirs } => {
-                if is_as(theirs, base)? || is_as(theirs, ours)? {
+                if self.is_as(theirs, base)? || self.is_as(theirs, ours)? {
                     return Ok(false);
                 }
-                if is_as(base, ours)? || (self.takes_theirs)(&self.path, &place)? {
+                if self.is_as(base, ours)? || (self.takes_theirs)(&self.path, &place)? {
                     self.take_theirs(ours, theirs)?;
                 }
                 Ok(false)
@@ -110,6 +122,9 @@ impl<'a> Walk<'a, '_, '_, '_> {
         ours: &Reached<'a>,
         theirs: &Reached<'a>,
     ) -> Result<()> {
+        if self.counts == Counts::Values {
+            return Ok(());
+        }
         let base = base.map_or_else(|| Ok(Vec::new()), |base| base.metadata())?;
         let (ours, theirs) = (ours.metadata()?, theirs.metadata()?);
         if theirs == base || theirs == ours {
@@ -133,14 +148,14 @@ impl<'a> Walk<'a, '_, '_, '_> {
             (None, None) => Ok(()),
         }
     }
-}
 
-/// Whether the same is at a place in two trees, or nothing in both.
-fn is_as(one: &Option<Reached<'_>>, other: &Option<Reached<'_>>) -> Result<bool> {
-    match (one, other) {
-        (Some(one), Some(other)) => is_identical(one, other),
-        (None, None) => Ok(true),
-        _ => Ok(false),
+    /// Whether the same is at a place in two trees, or nothing in both.
+    fn is_as(&self, one: &Option<Reached<'_>>, other: &Option<Reached<'_>>) -> Result<bool> {
+        match (one, other) {
+            (Some(one), Some(other)) => is_same_to(self.counts, one, other),
+            (None, None) => Ok(true),
+            _ => Ok(false),
+        }
     }
 }
 
@@ -183,10 +198,14 @@ impl<'a> Members<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Backend;
     use crate::difference::{Metadata, PatchWriter};
     use crate::patch::{Patch, PatchReader};
-    use crate::transaction::Transaction;
+    use crate::read::Stored;
+    use crate::transaction::{Existing, Preview, Transaction};
     use crate::value::Map;
+    use crate::view::View;
+    use crate::visit::Visitor;
     use crate::{Memory, Value};
 
     /// What ours becomes, and where both have changed something.
@@ -201,6 +220,7 @@ mod tests {
         let mut writer = PatchWriter::new(&mut reader, Metadata::Refuse).unwrap();
         merge(
             [base, ours, theirs].map(Reached::Value).each_ref(),
+            Counts::Metadata,
             &mut |path, change| writer.write(path, &change),
             &mut |path, _| {
                 conflicts.push(path.to_string());
@@ -245,5 +265,106 @@ mod tests {
             clean += u32::from(conflicts.is_empty());
         }
         assert!(clean > 500, "{clean} without a conflict");
+    }
+
+    /// Maps and scalars, some with metadata, some without.
+    fn set_random(
+        rng: &mut fastrand::Rng,
+        transaction: &mut Transaction<'_>,
+        path: &str,
+        depth: u32,
+    ) {
+        let is_map = depth > 0 && rng.u8(..3) > 0;
+        let value = if is_map { Value::map() } else { rng.i64(..2).into() };
+        transaction.set(path, &value).unwrap();
+        for name in ["by", "why"] {
+            if rng.u8(..3) == 0 {
+                let text = ["x", "y"][rng.usize(..2)];
+                transaction.set_meta(path, name, Some(text)).unwrap();
+            }
+        }
+        for key in ["a", "b"] {
+            if is_map && rng.bool() {
+                set_random(rng, transaction, &format!("{path}/{key}"), depth - 1);
+            }
+        }
+    }
+
+    fn make(transaction: &mut Transaction<'_>, path: &str, change: Change<'_>) -> Result<()> {
+        match change {
+            Change::Added(new) | Change::Replaced(_, new) => {
+                transaction.set_with(path, Existing::Any, |visitor| new.visit(visitor))
+            }
+            Change::Removed(_) => transaction.remove(path).map(drop),
+            Change::Annotated(old, new) => {
+                let gone = old.iter().map(|(name, _)| (name, None));
+                let said = new.iter().map(|(name, value)| (name, Some(&**value)));
+                gone.chain(said)
+                    .try_for_each(|(name, value)| transaction.set_meta(path, name, value))
+            }
+        }
+    }
+
+    /// The same laws of stored trees, with what is said of their nodes; and without, where that does not count.
+    #[test]
+    fn it_keeps_the_laws_with_metadata() {
+        const SIDES: [&str; 3] = ["/base", "/ours", "/theirs"];
+        let mut rng = fastrand::Rng::with_seed(12);
+        let mut clean = 0;
+        for round in 0..2_000 {
+            let backend = Memory::new();
+            let mut transaction = Transaction::begin(&backend).unwrap();
+            SIDES.into_iter().for_each(|side| set_random(&mut rng, &mut transaction, side, 2));
+            transaction.commit(0).unwrap();
+            let snapshot = backend.snapshot().unwrap();
+            let key_len_max = backend.capabilities().key_len_max;
+            let view = View { snapshot: &*snapshot, key_len_max };
+            let [base, ours, theirs] = SIDES.map(|side| {
+                let slot = view.resolve(side).unwrap().expect("it is there");
+                Reached::Stored(Stored::new(view, slot).unwrap())
+            });
+            let [own, their] = [rng.bool(), rng.bool()];
+            let merged = |counts, [base, ours, theirs]: [&Reached<'_>; 3], prefers| {
+                let mut transaction = Transaction::begin(&backend).unwrap();
+                let set = |visitor: &mut dyn Visitor| ours.visit(visitor);
+                transaction.set_with("/merged", Existing::Any, set).unwrap();
+                let mut conflicts = Vec::new();
+                let mut found = |path: &Path, change: Change<'_>| {
+                    make(&mut transaction, &format!("/merged{}", &**path), change)
+                };
+                let mut decide = |path: &Path, _: &Conflict<'_>| {
+                    conflicts.push(path.to_string());
+                    Ok(prefers)
+                };
+                merge([base, ours, theirs], counts, &mut found, &mut decide).unwrap();
+                (transaction.preview().unwrap(), conflicts)
+            };
+            let is_now = |merged: &Preview, expected: &Reached<'_>, counts| {
+                let view = View { snapshot: &merged.state, key_len_max };
+                let slot = view.resolve("/merged").unwrap().expect("it is there");
+                let merged = Reached::Stored(Stored::new(view, slot).unwrap());
+                is_same_to(counts, &merged, expected).unwrap()
+            };
+            for counts in [Counts::Metadata, Counts::Values] {
+                for (sides, expected) in [
+                    ([&base, &base, &theirs], &theirs),
+                    ([&base, &ours, &base], &ours),
+                    ([&base, &ours, &ours], &ours),
+                ] {
+                    let (merged, conflicts) = merged(counts, sides, own);
+                    assert_eq!(conflicts, Vec::<String>::new(), "{round}");
+                    assert!(is_now(&merged, expected, counts), "{round}");
+                }
+                let (mine, conflicts) = merged(counts, [&base, &ours, &theirs], their);
+                let (yours, same) = merged(counts, [&base, &theirs, &ours], !their);
+                assert_eq!(conflicts, same, "{round}");
+                let view = View { snapshot: &yours.state, key_len_max };
+                let slot = view.resolve("/merged").unwrap().expect("it is there");
+                let yours = Reached::Stored(Stored::new(view, slot).unwrap());
+                assert!(is_now(&mine, &yours, counts), "{round}: what one keeps, the other takes");
+                clean += u32::from(conflicts.is_empty());
+            }
+        }
+        assert!(clean > 200, "{clean} without a conflict");
     }
 }

@@ -1,9 +1,9 @@
 //! A tree as a principal sees it: what may not be read is not there.
 //!
 //! A map on the way to something that may be read is shown, with the members that lead there and without
-//! metadata. The elements of a list are shown all or none; a list that is only on the way is not there.
+//! metadata; of a layer, with its marks, and so is that something on the way is deleted. The elements of a list are shown all or none; a list that is only on the way is not there.
 
-use super::{Children, Leaf, Name, Node, count_by_steps, marks};
+use super::{Children, Leaf, Marks, Name, Node, count_by_steps, marks};
 use crate::access::{Permissions, Right, Standing, Veil};
 use crate::error::Result;
 use crate::key::{EncodedKey, Key, no_key};
@@ -16,7 +16,7 @@ pub struct Guarded<'p, N> {
     node: N,
     permissions: &'p Permissions,
     standing: Standing,
-    /// Whether a map that is only on the way tells what it says as one of a layer.
+    /// Whether what is only on the way tells what it says as a node of a layer: all above say that there is something.
     tells_marks: bool,
 }
 
@@ -30,12 +30,11 @@ impl<'p, N: Node> Guarded<'p, N> {
         permissions: &'p Permissions,
         standing: Standing,
     ) -> Result<Option<Guarded<'p, N>>> {
-        let guarded = Guarded { node, permissions, standing, tells_marks: false };
-        Ok(guarded.is_shown()?.then_some(guarded))
+        Guarded { node, permissions, standing, tells_marks: false }.if_shown()
     }
 
-    /// As [`Guarded::new`], for the root of a layer: of maps that are only on the way, it tells the
-    /// [marks](super::marks), since what is below them cannot be read as one with other layers without.
+    /// As [`Guarded::new`], for the root of a layer: of maps that are only on the way, and of what is deleted there, it
+    /// tells the [marks](super::marks), since what is below them cannot be read as one with other layers without.
     ///
     /// # Errors
     /// As [`Guarded::new`].
@@ -44,8 +43,11 @@ impl<'p, N: Node> Guarded<'p, N> {
         permissions: &'p Permissions,
         standing: Standing,
     ) -> Result<Option<Guarded<'p, N>>> {
-        let guarded = Guarded::new(node, permissions, standing)?;
-        Ok(guarded.map(|guarded| Guarded { tells_marks: true, ..guarded }))
+        Guarded { node, permissions, standing, tells_marks: true }.if_shown()
+    }
+
+    fn if_shown(self) -> Result<Option<Guarded<'p, N>>> {
+        Ok(self.is_shown()?.then_some(self))
     }
 
     fn is_whole(&self) -> bool {
@@ -53,7 +55,12 @@ impl<'p, N: Node> Guarded<'p, N> {
     }
 
     fn is_shown(&self) -> Result<bool> {
-        self.standing.shows(|| Ok(self.node.kind()? == NodeKind::Map))
+        self.standing.shows(|| is_way(&self.node, self.tells_marks))
+    }
+
+    /// Whether its members tell marks where they are only on the way.
+    fn tells_marks_below(&self) -> Result<bool> {
+        Ok(self.tells_marks && Marks::of(&self.node)?.has(Marks::BELOW))
     }
 
     fn children_with(
@@ -69,8 +76,14 @@ impl<'p, N: Node> Guarded<'p, N> {
             () => Of::Map(self.standing.clone()),
         };
         let (child, permissions) = (self.node.clone(), self.permissions);
-        Ok(Some(GuardedChildren { children, child, permissions, of }))
+        let tells_marks = self.tells_marks_below()?;
+        Ok(Some(GuardedChildren { children, child, permissions, of, tells_marks }))
     }
+}
+
+/// Whether a node that is only on the way to what may be read is shown.
+fn is_way(node: &impl Node, tells_marks: bool) -> Result<bool> {
+    Ok(node.kind()? == NodeKind::Map || tells_marks && Marks::of(node)?.has(Marks::DELETED))
 }
 
 impl<'p, N: Node> Node for Guarded<'p, N> {
@@ -100,6 +113,7 @@ impl<'p, N: Node> Node for Guarded<'p, N> {
     fn enter(&mut self, name: &Name) -> Result<bool> {
         if !self.is_whole() {
             self.standing = self.permissions.member(&self.standing, name.text());
+            self.tells_marks = self.tells_marks_below()?;
         }
         Ok(self.standing.may_some(Right::Read) && self.node.enter(name)? && self.is_shown()?)
     }
@@ -151,6 +165,7 @@ pub struct GuardedChildren<'p, N: Node> {
     child: N,
     permissions: &'p Permissions,
     of: Of,
+    tells_marks: bool,
 }
 
 /// What children they are, and what may be done with each or with what they are of.
@@ -182,9 +197,9 @@ impl<'p, N: Node> Children for GuardedChildren<'p, N> {
         while self.children.next(&mut self.child)? {
             let key = self.children.key(&mut buffer)?.ok_or_else(no_key)?;
             let standing = self.permissions.member(map, &key.text());
-            if standing.shows(|| Ok(self.child.kind()? == NodeKind::Map))? {
+            if standing.shows(|| is_way(&self.child, self.tells_marks))? {
                 node.node.clone_from(&self.child);
-                node.standing = standing;
+                (node.standing, node.tells_marks) = (standing, self.tells_marks);
                 return Ok(true);
             }
         }

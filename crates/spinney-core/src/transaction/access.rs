@@ -61,6 +61,11 @@ impl Transaction<'_> {
         })
     }
 
+    /// Whether there is a node at a checked path from the store's root of which something may be seen.
+    pub(super) fn is_seen_at(&self, path: &str) -> Result<bool> {
+        Ok(self.exists_at(path)? && !matches!(self.veil_at(path)?, Seen::Hidden))
+    }
+
     fn is_list(&self, path: &str) -> Result<bool> {
         Ok(self.container_at(path)? == Some(Container::List))
     }
@@ -79,9 +84,6 @@ impl Transaction<'_> {
         match (is_allowed, way.fixed_len) {
             (true, Some(len)) if deed != Deed::Copies && !self.is_way(&path[..len])? => {
                 Err(denied(deed))
-            }
-            (true, _) if deed == Deed::Copies && way.is_hidden() => {
-                Err(Error::not_found("there is nothing to copy"))
             }
             (true, _) => Ok(()),
             (false, _) => Err(denied(deed)),

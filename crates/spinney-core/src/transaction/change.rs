@@ -326,7 +326,7 @@ impl Transaction<'_> {
 
     /// As [`Transaction::copy`], with checked paths; `make` tells whether missing maps are made.
     pub(super) fn try_copy(&mut self, from: &str, to: &str, make: bool) -> Result<()> {
-        if !self.exists_at(from)? {
+        if !self.is_seen_at(from)? {
             return Err(Error::not_found("there is nothing to copy"));
         }
         let name = path::segments(to).next().expect("it is not the root");

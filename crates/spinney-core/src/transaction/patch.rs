@@ -119,7 +119,7 @@ impl Transaction<'_> {
         let replaced = if replaces { self.element_behind(to)? } else { None };
         let (from, to) = (self.below_base(&from), self.below_base(to));
         match is_move {
-            _ if from == to && self.exists_at(&from)? => {}
+            _ if from == to && self.is_seen_at(&from)? => {}
             false => self.try_copy(&from, &to, false)?,
             true if from.is_empty() => {
                 return Err(Error::invalid_input("the root cannot be moved"));

@@ -16,14 +16,17 @@ use crate::schema::NodeId;
 /// Steps that are worth taking to look at one alternative.
 const STEPS_MAX: u64 = 10_000;
 
+/// Steps that are worth taking to look at all alternatives of one report.
+pub(super) const ALL_STEPS_MAX: u64 = 100_000;
+
 /// Violations of one alternative that are counted.
 const COUNTED_MAX: usize = 16;
 
 impl<I: Instance> Evaluation<'_, I> {
     /// What to say of the running frame's node, which fits none of these schemas.
-    pub(super) fn fits_none(&self, alternatives: &[NodeId]) -> Result<String> {
+    pub(super) fn fits_none(&mut self, alternatives: &[NodeId]) -> Result<String> {
         let none = "which fits none".to_owned();
-        if !self.explains || self.frame().job.quiet || !self.has_room() {
+        if self.steps_to_explain == 0 || self.frame().job.quiet || !self.has_room() {
             return Ok(none);
         }
         let Some((index, violation)) = self.closest(alternatives)? else { return Ok(none) };
@@ -39,15 +42,17 @@ impl<I: Instance> Evaluation<'_, I> {
     /// The schema that holds but for the least, and the first reason why it does not: before all, one that does not
     /// miss a constant, since that often names the kind of a thing; then the one that is right down to the
     /// greatest depth; then the one with the fewest reasons.
-    fn closest(&self, alternatives: &[NodeId]) -> Result<Option<(usize, Violation)>> {
+    fn closest(&mut self, alternatives: &[NodeId]) -> Result<Option<(usize, Violation)>> {
         let mut candidates = Vec::new();
         for (index, &node) in alternatives.iter().enumerate() {
             let mut evaluation = Evaluation::new(self.schema, &NO_CHANGES, COUNTED_MAX);
             evaluation.scope.clone_from(&self.scope);
-            evaluation.budget = Some(STEPS_MAX);
-            evaluation.explains = false;
+            let steps = STEPS_MAX.min(self.steps_to_explain);
+            evaluation.budget = Some(steps);
+            evaluation.steps_to_explain = 0;
             let subject = self.frame().job.subject.clone();
             evaluation.run(Job::of(node, subject))?;
+            self.steps_to_explain -= steps - evaluation.budget.unwrap_or_default();
             let violations = evaluation.report.violations;
             let misses_constant = violations.iter().any(|found| found.keyword.ends_with("/const"));
             let depth = |found: &Violation| found.instance.matches('/').count();

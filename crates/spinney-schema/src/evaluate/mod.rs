@@ -93,8 +93,8 @@ struct Evaluation<'e, I: Instance> {
     violations_max: usize,
     /// How many more steps may be made.
     budget: Option<u64>,
-    /// Whether it tells which alternative comes closest.
-    explains: bool,
+    /// How many more steps may be made to tell which alternatives come closest.
+    steps_to_explain: u64,
 }
 
 impl<'e, I: Instance> Evaluation<'e, I> {
@@ -107,7 +107,7 @@ impl<'e, I: Instance> Evaluation<'e, I> {
             report: Report::default(),
             violations_max,
             budget: None,
-            explains: true,
+            steps_to_explain: closest::ALL_STEPS_MAX,
         }
     }
 

@@ -39,7 +39,7 @@ impl Store {
     /// `Denied` to who does not administer the root; those of reading.
     pub fn access_rules(&self) -> Result<AccessRules> {
         self.require_administration()?;
-        match self.keeps_access_rules() {
+        match self.has_several_trees() {
             true => read(&self.unrestricted().read()?.view()),
             false => Ok(AccessRules::default()),
         }
@@ -53,7 +53,7 @@ impl Store {
     /// where trees are kept apart; those of [`Store::write`].
     pub fn set_access_rules(&self, rules: &AccessRules, forced: bool) -> Result<Committed<()>> {
         self.require_administration()?;
-        if !self.keeps_access_rules() {
+        if !self.has_several_trees() {
             return Err(Error::unsupported(
                 "access rules are kept in a tree beside others, which this store does not have; use `lmdb:`, \
                  `fjall:`, `redis://` or `mongodb://`",
@@ -83,11 +83,6 @@ impl Store {
         let rules = self.access_rules()?;
         let state = self.unrestricted().read()?;
         rules.decide(principal, path, right, |list| state.is_list(list))
-    }
-
-    /// Whether access rules can be kept.
-    fn keeps_access_rules(&self) -> bool {
-        self.base_path().is_empty() && self.capabilities().multi_tree_commit
     }
 
     /// Whether this handle's principal administers the root, and so the rules, whatever they say of what is

@@ -8,7 +8,7 @@ use spinney_core::value::List;
 use spinney_core::{Error, Map, Path, Result, Value, path};
 
 use super::Principal;
-use crate::{locks, owners};
+use crate::{datastores, locks, owners};
 
 /// The most rules that a store has.
 pub const RULES_MAX: usize = 10_000;
@@ -20,8 +20,9 @@ const INTERNAL: &[&str] = &[
     owners::NAME,
     ".schemas",
     ".stacks",
-    ".datastores",
-    crate::datastores::PUSHED_NAME,
+    datastores::NAME,
+    datastores::UNCONFIRMED_NAME,
+    datastores::PUSHED_NAME,
 ];
 
 /// Whom a rule is about.

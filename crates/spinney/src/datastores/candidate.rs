@@ -72,8 +72,11 @@ impl Datastores {
         self.candidate_over(self.noted(&self.store.read()?)?)
     }
 
-    /// What the candidate is in a state.
+    /// What the candidate is in a state. Who may see nothing of it is not told that it was begun.
     pub(super) fn noted(&self, state: &Snapshot) -> Result<Noted> {
+        if !state.may_show(&Datastore::Candidate.path())? {
+            return Ok(Noted::Unchanged);
+        }
         // Who reads it need not be shown the note.
         let view = state.view();
         self.noted_in(notes::candidate(&view)?, &view)
@@ -235,7 +238,7 @@ impl Datastores {
             confirm::begin(transaction, options)?;
             self.forget_candidate(transaction)
         })?;
-        self.watch_confirm()?;
+        self.store.shared().confirms.look();
         Ok(committed)
     }
 
@@ -289,6 +292,21 @@ impl Datastores {
             }
             notes::set_candidate(transaction, Some(Changes { base: transaction.base(), ..changes }))
         })
+    }
+}
+
+/// Makes the candidate of another store, which was copied to an empty one in this transaction, rest on what was copied
+/// with it: revisions of the other store are not of this one.
+///
+/// # Errors
+/// Those of reading and writing.
+pub(crate) fn carry_candidate(transaction: &mut Transaction<'_>, from: &Snapshot) -> Result<()> {
+    match notes::candidate(from)? {
+        None => Ok(()),
+        Some(_) => {
+            let base = transaction.base() + 1;
+            notes::set_candidate(transaction, Some(Changes { base, lock: None }))
+        }
     }
 }
 

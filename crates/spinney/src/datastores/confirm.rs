@@ -2,8 +2,8 @@
 //! has become of the process that made them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use spinney_core::backend::Revision;
 use spinney_core::history::{History, NOTE_LEN_MAX};
@@ -70,10 +70,9 @@ impl Datastores {
     pub fn unconfirmed(&self) -> Result<Option<Unconfirmed>> {
         self.require_all()?;
         let found = notes::confirm(&self.store.read()?)?;
-        Ok(found.map(|Confirm { name, before, deadline_ms }| Unconfirmed {
-            name,
-            before,
-            left: Duration::from_millis(deadline_ms.saturating_sub(now_ms())),
+        Ok(found.map(|confirm| {
+            let left = left(&confirm, now_ms());
+            Unconfirmed { name: confirm.name, before: confirm.before, left }
         }))
     }
 
@@ -99,18 +98,24 @@ impl Datastores {
         })
     }
 
+    /// Rolls back what was not confirmed in time, and watches from now on what is to be confirmed, whoever makes it.
     pub(super) fn watch_confirm(&self) -> Result<()> {
-        self.store.shared().confirms.watch(&self.store)
+        let is_due = |confirm: &Confirm| left(confirm, now_ms()).is_zero();
+        let look_after = match notes::confirm(&self.store.read()?)? {
+            Some(confirm) if is_due(&confirm) => {
+                self.roll_back_if(&is_due).map_err(|error| {
+                    error.at("rolling back a commit that was not confirmed in time")
+                })?;
+                LOOK_EVERY
+            }
+            Some(confirm) => left(&confirm, now_ms()).min(LOOK_EVERY),
+            None => LOOK_EVERY,
+        };
+        self.store.shared().confirms.watch(&self.store, look_after)
     }
 
-    /// Rolls back what was not confirmed in time, and watches what still may be.
-    pub(super) fn roll_back_overdue(&self) -> Result<()> {
-        let is_due = |confirm: &Confirm| confirm.deadline_ms <= now_ms();
-        match notes::confirm(&self.store.read()?)? {
-            None => return Ok(()),
-            Some(confirm) if !is_due(&confirm) => return self.watch_confirm(),
-            Some(_) => {}
-        }
+    /// Rolls back what waits for its confirmation, if it is due.
+    fn roll_back_if(&self, is_due: &dyn Fn(&Confirm) -> bool) -> Result<()> {
         let roll_back = |passes, message: &str| {
             self.store.write_passing(passes, |transaction| match notes::confirm(transaction)? {
                 Some(confirm) if !is_due(&confirm) => Ok(()),
@@ -144,10 +149,11 @@ impl Datastores {
         notes::set_confirm(transaction, None)
     }
 
-    /// Whether the log tells what to undo to be at a revision again.
+    /// Whether the log tells what to undo to be at an older revision again.
     fn reaches_back(&self, revision: Revision) -> Result<bool> {
         let newest = self.store.backend().snapshot()?;
-        Ok(History::of(&*newest).first()?.is_some_and(|first| first <= revision + 1))
+        let first = History::of(&*newest).first()?;
+        Ok(revision < newest.revision()? && first.is_some_and(|first| first <= revision + 1))
     }
 }
 
@@ -178,67 +184,141 @@ fn busy(waiting: &Confirm) -> Error {
     )
 }
 
-/// Whether a thread of this store waits for a confirmation, to roll back when the time is up.
+/// The time that is left for a confirmation by a clock, in milliseconds since 1970. No commit waits for longer than
+/// [`WAIT_MAX`]: where more is left, that clock was set back, and nothing is.
+fn left(confirm: &Confirm, now_ms: u64) -> Duration {
+    let left = Duration::from_millis(confirm.deadline_ms.saturating_sub(now_ms));
+    if left > WAIT_MAX { Duration::ZERO } else { left }
+}
+
+/// The thread of a store that rolls back what nobody confirms in time.
 #[derive(Default)]
 pub(crate) struct Timer {
-    is_running: Mutex<bool>,
+    thread: Mutex<Option<Thread>>,
 }
 
 impl Timer {
-    fn is_running(&self) -> MutexGuard<'_, bool> {
-        self.is_running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn thread(&self) -> MutexGuard<'_, Option<Thread>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits in the background for what is to be confirmed; ends when that is settled, or with the
-    /// store's last handle.
-    pub(super) fn watch(&self, store: &Store) -> Result<()> {
-        let mut is_running = self.is_running();
-        if *is_running || notes::confirm(&store.read()?)?.is_none() {
+    /// Looks at what is to be confirmed, first after some time, until the store's last handle is gone.
+    fn watch(&self, store: &Store, look_after: Duration) -> Result<()> {
+        let mut thread = self.thread();
+        if thread.is_some() {
             return Ok(());
         }
         let weak = store.downgrade();
-        let thread = thread::Builder::new().name("spinney-confirm".into());
-        thread.spawn(move || run(&weak)).map_err(|error| {
+        let builder = thread::Builder::new().name("spinney-confirm".into());
+        let handle = builder.spawn(move || run(&weak, look_after)).map_err(|error| {
             os_error("cannot start the thread that rolls back an unconfirmed commit", error)
         })?;
-        *is_running = true;
+        *thread = Some(handle.thread().clone());
         Ok(())
+    }
+
+    /// Has it look at once.
+    pub(super) fn look(&self) {
+        self.thread().iter().for_each(Thread::unpark);
     }
 }
 
-/// How long it sleeps at most: others may change what is to be confirmed, and handles end.
+/// How long it sleeps at most: other processes make and confirm commits, and handles end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-fn run(store: &WeakStore) {
+fn run(store: &WeakStore, mut look_after: Duration) {
+    let mut watched = None;
     loop {
+        // Nothing of the store is held meanwhile.
+        thread::park_timeout(look_after.clamp(Duration::from_millis(5), LOOK_EVERY));
         let Some(store) = store.upgrade() else { return };
         let datastores = Datastores { store, durability: None };
-        let Some(left) = datastores.look_at_confirm() else { return };
-        drop(datastores);
-        thread::sleep(left.clamp(Duration::from_millis(5), LOOK_EVERY));
+        let Some(left) = datastores.look_at_confirm(&mut watched) else { return };
+        look_after = left;
+    }
+}
+
+/// What waits for its confirmation, and until when by a clock that nobody sets.
+struct Watched {
+    confirm: Confirm,
+    until: Instant,
+}
+
+impl Watched {
+    /// Goes on watching a commit, or begins to.
+    fn on(watched: Option<Watched>, confirm: Confirm, now_ms: u64, now: Instant) -> Watched {
+        match watched {
+            Some(known) if known.confirm == confirm => known,
+            _ => Watched { until: now + left(&confirm, now_ms), confirm },
+        }
+    }
+
+    /// The time that is left by that one of both clocks by which it is less.
+    fn left(&self, now_ms: u64, now: Instant) -> Duration {
+        left(&self.confirm, now_ms).min(self.until.saturating_duration_since(now))
     }
 }
 
 impl Datastores {
-    /// The time until there is something to do about what is to be confirmed; `None` when there is
-    /// nothing, and then nobody watches any more.
-    fn look_at_confirm(&self) -> Option<Duration> {
-        let mut is_running = self.store.shared().confirms.is_running();
-        match self.store.read().and_then(|state| notes::confirm(&state)) {
-            Ok(None) => {
-                *is_running = false;
-                None
-            }
-            Ok(Some(confirm)) => {
-                drop(is_running);
-                let left = confirm.deadline_ms.saturating_sub(now_ms());
-                if left == 0 {
-                    // What cannot be written now is tried again.
-                    let _ = self.roll_back_overdue();
-                }
-                Some(Duration::from_millis(left))
-            }
+    /// Rolls back what is due, and tells when to look again; `None` where nothing can be written.
+    fn look_at_confirm(&self, watched: &mut Option<Watched>) -> Option<Duration> {
+        let Ok(noted) = self.store.read().and_then(|state| notes::confirm(&state)) else {
+            return Some(LOOK_EVERY);
+        };
+        let Some(confirm) = noted else {
+            *watched = None;
+            return Some(LOOK_EVERY);
+        };
+        let known = Watched::on(watched.take(), confirm, now_ms(), Instant::now());
+        let left = known.left(now_ms(), Instant::now());
+        let rolled_back = match left.is_zero() {
+            true => self.roll_back_if(&|due| *due == known.confirm),
+            false => Ok(()),
+        };
+        *watched = Some(known);
+        match rolled_back {
+            Ok(()) => Some(left),
+            Err(error) if error.kind() == ErrorKind::ReadOnly => None,
+            // What cannot be written now is tried again.
             Err(_) => Some(LOOK_EVERY),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_MS: u64 = 1_000;
+
+    fn confirm(deadline_ms: u64) -> Confirm {
+        Confirm { before: 7, deadline_ms, name: String::new() }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_make_a_commit_wait_longer() {
+        let (now_ms, now) = (1_000_000 * SECOND_MS, Instant::now());
+        let made = confirm(now_ms + 60 * SECOND_MS);
+        let watched = Watched::on(None, made.clone(), now_ms, now);
+        assert_eq!(watched.left(now_ms, now), Duration::from_secs(60));
+        // An hour back, after 20 s.
+        let (now_ms, now) = (now_ms - 3_600 * SECOND_MS, now + Duration::from_secs(20));
+        let watched = Watched::on(Some(watched), made.clone(), now_ms, now);
+        assert_eq!(watched.left(now_ms, now), Duration::from_secs(40));
+        // One that goes on with it has a time of its own.
+        let longer = confirm(now_ms + 90 * SECOND_MS);
+        let watched = Watched::on(Some(watched), longer, now_ms, now);
+        assert_eq!(watched.left(now_ms, now), Duration::from_secs(90));
+    }
+
+    #[test]
+    fn no_commit_waits_for_longer_than_one_may() {
+        let week_ms = 7 * 24 * 60 * 60 * SECOND_MS;
+        let now_ms = 20 * week_ms;
+        assert_eq!(left(&confirm(now_ms + week_ms), now_ms), WAIT_MAX);
+        // Such as in a machine that begins in 1970 until somebody tells it the time.
+        assert_eq!(left(&confirm(now_ms + week_ms), 0), Duration::ZERO);
+        assert_eq!(left(&confirm(now_ms), now_ms), Duration::ZERO);
+        assert_eq!(left(&confirm(now_ms), now_ms + week_ms), Duration::ZERO);
     }
 }

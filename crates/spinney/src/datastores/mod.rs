@@ -14,6 +14,7 @@ mod push;
 use std::fmt;
 use std::str::FromStr;
 
+use spinney_core::attempts::try_again;
 use spinney_core::backend::Revision;
 use spinney_core::{Error, Path, Result};
 
@@ -24,16 +25,17 @@ use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
 use crate::subscribers::{Subscriber, SubscriberOptions, Subscription};
 
+pub(crate) use candidate::carry_candidate;
 pub use candidate::{CandidateCommit, CandidateState};
 pub use confirm::Unconfirmed;
 pub(crate) use confirm::{Timer, first_needed};
-pub(crate) use notes::NAME;
-pub use notes::TREE;
+pub(crate) use notes::{NAME, UNCONFIRMED_NAME};
+pub use notes::{TREE, UNCONFIRMED_TREE};
 pub(crate) use provide::Providers;
 pub use provide::Provision;
-pub(crate) use push::PUSHED_NAME;
 #[cfg(feature = "schema")]
 pub(crate) use push::finding_operational;
+pub(crate) use push::{PUSHED_NAME, is_pushed};
 pub use push::{PUSHED_TREE, Pushed};
 
 /// One of the datastores.
@@ -107,20 +109,20 @@ pub struct Datastores {
 impl Store {
     /// The datastores of this store.
     ///
-    /// A confirmed commit whose time is up is rolled back first, whoever made it; one whose time runs is
-    /// watched from now on.
+    /// A confirmed commit whose time is up is rolled back first, whoever made it. From now on a thread of the store
+    /// looks, every half second, whether somebody has made another, and rolls that back when its time is up.
     ///
     /// # Errors
     /// `Unsupported` where a store is one tree, or keeps its trees apart; those of rolling back.
     pub fn datastores(&self) -> Result<Datastores> {
-        if !self.base_path().is_empty() || !self.capabilities().multi_tree_commit {
+        if !self.has_several_trees() {
             return Err(Error::unsupported(
                 "datastores are several trees that change together, which this store does not have; use \
                  `lmdb:`, `fjall:`, `redis://` or `mongodb://`",
             ));
         }
         let of = |store| Datastores { store, durability: None };
-        of(self.unrestricted()).roll_back_overdue()?;
+        of(self.unrestricted()).watch_confirm()?;
         Ok(of(self.clone()))
     }
 }
@@ -146,15 +148,16 @@ impl Datastores {
         if datastore != Datastore::Candidate {
             return self.stack(datastore)?.read();
         }
-        loop {
+        try_again(|_| {
             let noted = self.noted(&self.store.read()?)?;
             let state = self.candidate_over(noted)?.read();
             let state = state.map_err(|error| candidate::base_is_gone(error, noted.base()));
             // Between the two somebody may have begun or ended the candidate.
-            if self.noted(&self.store.read()?)? == noted {
-                return state;
+            match self.noted(&self.store.read()?)? == noted {
+                true => state.map(Some),
+                false => Ok(None),
             }
-        }
+        })
     }
 
     /// The layers that a datastore is made of, the highest first.
@@ -261,7 +264,8 @@ impl Datastores {
         copied.map_err(at)
     }
 
-    /// Makes `startup` and `running` what `factory-default` is, and discards the candidate.
+    /// Makes `startup` and `running` what `factory-default` is, and discards the candidate. A commit that waits for
+    /// its confirmation does so no longer: nothing of before comes back.
     ///
     /// # Errors
     /// As [`Datastores::copy`].
@@ -269,6 +273,7 @@ impl Datastores {
         self.write(|transaction| {
             self.copy_tree(transaction, Datastore::FactoryDefault, Datastore::Startup)?;
             self.copy_tree(transaction, Datastore::FactoryDefault, Datastore::Running)?;
+            notes::set_confirm(transaction, None)?;
             self.forget_candidate(transaction)
         })
     }

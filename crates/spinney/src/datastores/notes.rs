@@ -9,14 +9,20 @@ use crate::owners::number_at;
 use crate::snapshot::Snapshot;
 use crate::tree_cache::value_at;
 
-/// The tree that holds it: `candidate` with its `base` and perhaps its `lock`, `confirm` with `before` and `deadline`.
+/// The tree that holds what is known of the candidate: `candidate` with its `base` and perhaps its `lock`.
 pub const TREE: &str = "/.datastores";
 
 /// The name of [`TREE`].
 pub(crate) const NAME: &str = ".datastores";
 
+/// The tree that is there while a commit waits for its confirmation: its `before`, `deadline` and `name`. It does not
+/// come and go with older states: nobody would expect a commit to wait again.
+pub const UNCONFIRMED_TREE: &str = "/.unconfirmed";
+
+/// The name of [`UNCONFIRMED_TREE`].
+pub(crate) const UNCONFIRMED_NAME: &str = ".unconfirmed";
+
 const CANDIDATE: &str = "/.datastores/candidate";
-const CONFIRM: &str = "/.datastores/confirm";
 
 /// Reads nodes, of a state or of a transaction.
 pub(crate) trait Reads {
@@ -64,7 +70,7 @@ pub(super) struct Changes {
 /// What is noted of the candidate; `None` while it shows `running`.
 pub(super) fn candidate(reads: &impl Reads) -> Result<Option<Changes>> {
     let Some(note) = reads.value(CANDIDATE)? else { return Ok(None) };
-    Ok(Some(Changes { base: number(&note, "/base")?, lock: number_at(&note, "/lock") }))
+    Ok(Some(Changes { base: number(TREE, &note, "/base")?, lock: number_at(&note, "/lock") }))
 }
 
 pub(super) fn set_candidate(
@@ -85,11 +91,14 @@ pub(super) fn set_candidate(
 }
 
 pub(super) fn confirm(reads: &impl Reads) -> Result<Option<Confirm>> {
-    let Some(note) = reads.value(CONFIRM)? else { return Ok(None) };
-    let name = note.pointer("/name").and_then(Value::as_str).ok_or_else(|| damaged("name"))?;
+    let Some(note) = reads.value(UNCONFIRMED_TREE)? else { return Ok(None) };
+    let name = note
+        .pointer("/name")
+        .and_then(Value::as_str)
+        .ok_or_else(|| damaged(UNCONFIRMED_TREE, "/name"))?;
     Ok(Some(Confirm {
-        before: number(&note, "/before")?,
-        deadline_ms: number(&note, "/deadline")?,
+        before: number(UNCONFIRMED_TREE, &note, "/before")?,
+        deadline_ms: number(UNCONFIRMED_TREE, &note, "/deadline")?,
         name: name.to_owned(),
     }))
 }
@@ -99,23 +108,24 @@ pub(super) fn set_confirm(
     confirm: Option<&Confirm>,
 ) -> Result<()> {
     match confirm {
-        None => transaction.remove(CONFIRM).map(drop),
+        None => transaction.remove(UNCONFIRMED_TREE).map(drop),
         Some(confirm) => {
             let mut note = Map::new();
             note.insert("before", confirm.before);
             note.insert("deadline", confirm.deadline_ms);
             note.insert("name", &*confirm.name);
-            transaction.set(CONFIRM, &Value::Map(note))
+            transaction.set(UNCONFIRMED_TREE, &Value::Map(note))
         }
     }
 }
 
-fn number(note: &Value, name: &str) -> Result<u64> {
-    number_at(note, name).ok_or_else(|| damaged(&name[1..]))
+fn number(tree: &str, note: &Value, name: &str) -> Result<u64> {
+    number_at(note, name).ok_or_else(|| damaged(tree, name))
 }
 
-fn damaged(name: &str) -> Error {
+fn damaged(tree: &str, name: &str) -> Error {
+    let name = &name[1..];
     Error::corrupted(format!(
-        "`{TREE}` has no `{name}` where it needs one; remove it to start afresh"
+        "`{tree}` has no `{name}` where it needs one; remove it to start afresh"
     ))
 }

@@ -19,6 +19,15 @@ pub const PUSHED_TREE: &str = "/.pushed";
 /// The name of [`PUSHED_TREE`].
 pub(crate) const PUSHED_NAME: &str = ".pushed";
 
+/// Whether a path is that of all that one owner pushes.
+pub(crate) fn is_pushed(path: &str) -> bool {
+    let within = path.strip_prefix(PUSHED_TREE).and_then(|rest| rest.strip_prefix('/'));
+    within.and_then(|rest| rest.split_once('/')).is_some_and(|(_, what)| what == DATA)
+}
+
+/// Where in an entry of [`PUSHED_TREE`] the state is.
+const DATA: &str = "data";
+
 /// The right to push operational state; what was pushed goes with it.
 pub struct Pushed {
     datastores: Datastores,
@@ -40,7 +49,7 @@ impl Entry {
     }
 
     fn layer(&self, datastores: &Datastores) -> Result<Layer> {
-        Layer::new(&*self.name, &datastores.store, &Entry::place(self.order).child("data"))
+        Layer::new(&*self.name, &datastores.store, &Entry::place(self.order).child(DATA))
     }
 }
 
@@ -106,7 +115,10 @@ impl Datastores {
     }
 
     pub(super) fn operational_stack(&self) -> Result<Stack> {
-        let stack = Stack::new(self.operational_below(&self.store.read()?, u64::MAX)?)?;
+        let state = self.store.read()?;
+        // Who pushes is told to whom something of it is shown.
+        let end = if state.may_show(&Datastore::Operational.path())? { u64::MAX } else { 0 };
+        let stack = Stack::new(self.operational_below(&state, end)?)?;
         // What is made on demand is not known in part.
         let provided = match self.store.permits(&Datastore::Operational.path(), Right::Read)? {
             true => self.store.providers().layers(),
@@ -158,7 +170,7 @@ pub(crate) fn finding_operational() -> Finding {
 fn operational_layers(view: &View<'_>) -> Result<Vec<(String, Path)>> {
     let pushed = entries(view)?;
     let pushed = pushed.iter().rev();
-    let layers = pushed.map(|entry| (entry.name.clone(), Entry::place(entry.order).child("data")));
+    let layers = pushed.map(|entry| (entry.name.clone(), Entry::place(entry.order).child(DATA)));
     let own = [Datastore::Operational, Datastore::Running];
     Ok(layers.chain(own.map(|own| (own.name().to_owned(), own.path()))).collect())
 }

@@ -85,7 +85,30 @@ impl Following {
     /// # Complexity
     /// That of what was committed since.
     pub fn commits(&self, from: Revision, upto: Revision) -> Result<Commits<'_>> {
-        let [before, after] = self.store.same_states()?;
+        self.commits_in(self.store.same_states()?, from, upto)
+    }
+
+    /// All commits that the log has, in order.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    ///
+    /// # Complexity
+    /// That of the log.
+    pub fn all_commits(&self) -> Result<Commits<'_>> {
+        let states = self.store.same_states()?;
+        let [newest, _] = &states;
+        let upto = newest.revision()?;
+        let from = History::of(&**newest).first()?.map_or(upto, |first| first - 1);
+        self.commits_in(states, from, upto)
+    }
+
+    fn commits_in(
+        &self,
+        [before, after]: [Box<dyn backend::Snapshot>; 2],
+        from: Revision,
+        upto: Revision,
+    ) -> Result<Commits<'_>> {
         let mut found = Vec::new();
         let mut newer = Overlay::default();
         History::of(&*before).undo_to(from, |revision, entry, older| {

@@ -95,6 +95,12 @@ impl LayerSpec {
             Err(error) => Err(error.at(format_args!("layer `{self}`"))),
         }
     }
+
+    /// The same, with the URL of its store as it may be shown.
+    fn without_password(mut self) -> LayerSpec {
+        self.store = self.store.as_deref().map(redacted);
+        self
+    }
 }
 
 impl Store {
@@ -133,7 +139,7 @@ impl Store {
     }
 
     /// The stacks, by name, each with its layers, the highest first: those whose layers in this store may
-    /// be seen.
+    /// be seen. Passwords of other stores are told to who administers the root.
     ///
     /// # Errors
     /// `Corrupted` when one does not read; those of [`Store::read`].
@@ -144,12 +150,17 @@ impl Store {
         let state = self.unrestricted().read()?;
         let Some(Value::Map(stacks)) = state.get(TREE)? else { return Ok(Vec::new()) };
         let seen = self.read()?;
+        let administers = self.administers()?;
         let mut all = Vec::new();
         for (name, value) in stacks.iter() {
-            let layers = specs(&name, value)?;
-            if is_told(&seen, &layers)? {
-                all.push((name.to_string(), layers));
+            let mut layers = specs(&name, value)?;
+            if !is_told(&seen, &layers)? {
+                continue;
             }
+            if !administers {
+                layers = layers.into_iter().map(LayerSpec::without_password).collect();
+            }
+            all.push((name.to_string(), layers));
         }
         Ok(all)
     }

@@ -212,12 +212,7 @@ impl Stack {
     /// That of the log.
     pub fn log(&self, path: &str, found: &mut dyn FnMut(Change) -> Result<bool>) -> Result<()> {
         let path = Path::parse(path)?;
-        let following = self.following()?;
-        let state = following.store().read()?;
-        let newest = state.revision()?;
-        let oldest = state.log_from(0)?.next().transpose()?.map(|logged| logged.revision);
-        let commits = following.commits(oldest.map_or(newest, |oldest| oldest - 1), newest)?;
-        for change in commits.rev() {
+        for change in self.following()?.all_commits()?.rev() {
             let mut change = change?;
             change.diff.retain_concerning(&path);
             if !change.diff.is_empty() && !found(change)? {
@@ -322,9 +317,9 @@ impl Snapshot {
     }
 }
 
-/// The path whose access rules are those of a layer: its own, but what is pushed is a part of `/operational`.
+/// The path whose access rules are those of a layer: its own, but all that one owner pushes is as `/operational` is.
 pub(crate) fn ruled_as(layer: &str) -> &str {
-    match leads_to(datastores::PUSHED_TREE, layer) {
+    match datastores::is_pushed(layer) {
         true => "/operational",
         false => layer,
     }

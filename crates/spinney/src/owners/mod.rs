@@ -176,10 +176,16 @@ pub(crate) fn forget(transaction: &mut Transaction<'_>, id: OwnerId) -> Result<(
     lease::end(transaction, id)
 }
 
-/// The trees of what owners hold and of their leases, and of who may do what: they are of the store, not of
-/// its content, so they do not go along with copies, nor come and go with older states and imports.
-pub(crate) const RESERVED: &[&str] =
-    &[crate::locks::NAME, NAME, crate::datastores::PUSHED_NAME, crate::access::NAME];
+/// The trees of what owners hold and of their leases, of what waits for its confirmation, and of who may do what: they
+/// are of the store, not of its content, so they do not go along with copies, nor come and go with older states and
+/// imports.
+pub(crate) const RESERVED: &[&str] = &[
+    crate::locks::NAME,
+    NAME,
+    crate::datastores::PUSHED_NAME,
+    crate::datastores::UNCONFIRMED_NAME,
+    crate::access::NAME,
+];
 
 /// The reserved tree that an operation is in.
 pub(crate) fn reserved(op: &Op) -> Option<&'static str> {

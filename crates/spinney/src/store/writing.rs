@@ -199,7 +199,10 @@ impl Shared {
         let permissions = sight.as_ref().map(|sight| &*sight.permissions);
         // What asks for reviewers lies in trees whose names begin so.
         let has_own_trees = transaction.may_know_trees(".")?;
-        if has_own_trees && transaction.trims_log() && transaction.knows_tree(datastores::NAME)? {
+        if has_own_trees
+            && transaction.trims_log()
+            && transaction.knows_tree(datastores::UNCONFIRMED_NAME)?
+        {
             let first = transaction.at_root(|transaction| datastores::first_needed(transaction))?;
             transaction.keep_log_from(first);
         }
