@@ -1,7 +1,8 @@
 //! A tree as a principal sees it: what may not be read is not there.
 //!
 //! A map on the way to something that may be read is shown, with the members that lead there and without
-//! metadata; of a layer, with its marks, and so is that something on the way is deleted. The elements of a list are shown all or none; a list that is only on the way is not there.
+//! metadata; of a layer, with its marks, and so is that something on the way is deleted. The elements of a list are
+//! shown all or none; a list that is only on the way is not there.
 
 use super::{Children, Leaf, Marks, Name, Node, count_by_steps, marks};
 use crate::access::{Permissions, Right, Standing, Veil};
