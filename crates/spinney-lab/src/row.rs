@@ -11,7 +11,7 @@ use crate::record::{Record, Status};
 use crate::statistics;
 use crate::suite::{Bench, Row};
 use crate::syncs::Tracer;
-use crate::system::{Durability, Factory};
+use crate::system::{Durability, Factory, Kind};
 
 /// Above this a commit is not repeated for the count of its syncs.
 const COUNTED_BELOW_US: f64 = 2e4;
@@ -27,13 +27,20 @@ pub struct Station<'a, R> {
 }
 
 impl<R: Row> Station<'_, R> {
-    /// One try of `row`.
+    /// One try of `row`. A peer that fails is left out of the row, with what it said; the others go on.
     ///
     /// # Errors
-    /// What the system reports, with its name and the row.
+    /// What a backend reports, with its name and the row.
     pub fn turn(&mut self, row: &R, lane: &mut Lane) -> Result<()> {
         match self.bench.allow(row) {
-            Ok(()) => lane.turn(row, &mut *self.bench).map_err(|error| self.failed(error, row)),
+            Ok(()) => match lane.turn(row, &mut *self.bench) {
+                Err(error) if self.factory.kind() == Kind::Peer => {
+                    self.bench.forget();
+                    lane.unsupported = Some(format!("it failed: {error}"));
+                    Ok(())
+                }
+                turned => turned.map_err(|error| self.failed(error, row)),
+            },
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 lane.unsupported = Some(error.to_string());
                 Ok(())
@@ -118,7 +125,9 @@ impl<R: Row> Station<'_, R> {
                 self.bench.check(row, &outcome)
             }
             // A series that takes too long here was quick enough without a tracer.
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
+            Err(error)
+                if error.kind() == ErrorKind::Unsupported || self.factory.kind() == Kind::Peer =>
+            {
                 tracer.refuse();
                 self.bench.forget();
                 Ok(())
