@@ -625,6 +625,8 @@ impl Store {
     pub fn forget_before(&self, first: Revision) -> Result<u64> {
         self.require("", Right::Admin)?;
         let backend = &*self.shared.backend;
+        // What follows rests on what was heard of last: that is to be all that was committed by now.
+        drop(backend.snapshot()?);
         let forgotten =
             history::trim_unneeded(backend, first, |state| datastores::first_needed(state))?;
         if forgotten > 0 {
