@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use spinney_core::{ErrorKind, Result};
+use spinney_core::Result;
 
 use crate::clock::{Clock, Elapsed};
 use crate::options::Mode;
@@ -95,19 +95,13 @@ impl Lane {
     /// One try: the first, one of the warm-up or one that is kept.
     ///
     /// # Errors
-    /// What the system reports, but `Unsupported`, which ends the lane.
+    /// What the system reports.
     pub fn turn<R: Row>(&mut self, row: &R, bench: &mut dyn Bench<Row = R>) -> Result<()> {
         let begin = Instant::now();
         let measured = self.measure(row, bench);
         self.spent += begin.elapsed();
-        match measured {
-            Ok((elapsed, written)) => self.keep(row, elapsed, written),
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
-                bench.forget();
-                self.unsupported = Some(error.to_string());
-            }
-            Err(error) => return Err(error),
-        }
+        let (elapsed, written) = measured?;
+        self.keep(row, elapsed, written);
         Ok(())
     }
 

@@ -32,21 +32,22 @@ impl<R: Row> Station<'_, R> {
     /// # Errors
     /// What a backend reports, with its name and the row.
     pub fn turn(&mut self, row: &R, lane: &mut Lane) -> Result<()> {
-        match self.bench.allow(row) {
-            Ok(()) => match lane.turn(row, &mut *self.bench) {
-                Err(error) if self.factory.kind() == Kind::Peer => {
-                    self.bench.forget();
-                    lane.unsupported = Some(format!("it failed: {error}"));
-                    Ok(())
-                }
-                turned => turned.map_err(|error| self.failed(error, row)),
-            },
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
-                lane.unsupported = Some(error.to_string());
-                Ok(())
-            }
-            Err(error) => Err(self.failed(error, row)),
-        }
+        let turned = self.bench.allow(row).and_then(|()| lane.turn(row, &mut *self.bench));
+        turned.or_else(|error| {
+            lane.unsupported = Some(self.leaves_out(error, row)?);
+            Ok(())
+        })
+    }
+
+    /// Why this system has no part in `row`: it cannot do that, or it is a peer and failed.
+    fn leaves_out(&mut self, error: Error, row: &R) -> Result<String> {
+        let reason = match (error.kind(), self.factory.kind()) {
+            (ErrorKind::Unsupported, _) => error.to_string(),
+            (_, Kind::Peer) => format!("it failed: {error}"),
+            _ => return Err(self.failed(error, row)),
+        };
+        self.bench.forget();
+        Ok(reason)
     }
 
     /// The record of the tries in `lane`, its result checked.
@@ -60,7 +61,17 @@ impl<R: Row> Station<'_, R> {
         level: Durability,
         lane: Lane,
     ) -> Result<Record> {
-        self.record(row, size, level, lane).map_err(|error| self.failed(error, row))
+        let skipped = |reason| Record {
+            status: Status::Skipped(reason),
+            ..empty_record(row, size, self.factory, level)
+        };
+        if let Some(reason) = lane.unsupported {
+            return Ok(skipped(reason));
+        }
+        match self.record(row, size, level, lane) {
+            Err(error) => self.leaves_out(error, row).map(skipped),
+            recorded => recorded,
+        }
     }
 
     fn record(
@@ -71,10 +82,6 @@ impl<R: Row> Station<'_, R> {
         mut lane: Lane,
     ) -> Result<Record> {
         let mut record = empty_record(row, size, self.factory, level);
-        if let Some(reason) = lane.unsupported {
-            record.status = Status::Skipped(reason);
-            return Ok(record);
-        }
         let outcome = lane.last.take().expect("a lane ends after a try");
         let (hash, is_expected) = self.bench.verify(row, &outcome)?;
         if !is_expected {
@@ -111,29 +118,20 @@ impl<R: Row> Station<'_, R> {
     /// # Errors
     /// What the system reports, with its name and the row.
     pub fn count(&mut self, row: &R, tracer: &mut Tracer, test: &str) -> Result<()> {
-        self.traced(row, tracer, test).map_err(|error| self.failed(error, row))
+        let row = &row.short();
+        self.traced(row, tracer, test).or_else(|error| self.leaves_out(error, row).map(drop))
     }
 
     fn traced(&mut self, row: &R, tracer: &mut Tracer, test: &str) -> Result<()> {
-        let row = &row.short();
         self.bench.allow(row)?;
         self.bench.prepare(row)?;
         tracer.begin(test, self.factory.name(), self.factory.transport().is_apart());
-        match attempt(row, &mut *self.bench) {
-            Ok((_, outcome)) => {
-                tracer.end();
-                self.bench.check(row, &outcome)
-            }
-            // A series that takes too long here was quick enough without a tracer.
-            Err(error)
-                if error.kind() == ErrorKind::Unsupported || self.factory.kind() == Kind::Peer =>
-            {
-                tracer.refuse();
-                self.bench.forget();
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+        let done = attempt(row, &mut *self.bench).and_then(|(_, outcome)| {
+            tracer.end();
+            self.bench.check(row, &outcome)
+        });
+        // A series that takes too long here was quick enough without a tracer.
+        done.inspect_err(|_| tracer.refuse())
     }
 
     fn failed(&self, error: Error, row: &R) -> Error {
