@@ -3,12 +3,19 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spinney::backends::fjall::{self, Fjall};
 use spinney::backends::lmdb::{Lmdb, Options};
+use spinney::backends::mongodb::{self, MongoDb};
+use spinney::backends::redis::{self, Redis};
 use spinney::formats::{Fidelity, JsonWriter, Layout};
+use spinney::network::Network;
 use spinney::{ErrorKind, Existing, Result, Transaction, Value};
 use spinney_conformance::fault::{Fault, Operation, Plan};
+use spinney_conformance::servers::PATIENT;
+use spinney_conformance::servers::mongodb::MongoServer;
+use spinney_conformance::servers::redis::RedisServer;
 use spinney_conformance::{folder, timed};
 use spinney_core::backend::{Backend, Revision};
 use spinney_core::check::check;
@@ -56,7 +63,7 @@ fn write(backend: &dyn Backend, step: Step) -> Result<()> {
     let guard = backend.write_guard(0)?;
     let mut transaction = Transaction::begin(backend)?;
     step(&mut transaction)?;
-    let revision = transaction.commit(0)?.revision;
+    let revision = transaction.commit(fastrand::u128(..))?.revision;
     drop(guard);
     backend.sync(revision)
 }
@@ -113,6 +120,24 @@ struct InFjall<'f>(&'f Path);
 impl Place for InFjall<'_> {
     fn open(&self) -> Arc<dyn Backend> {
         Fjall::open(&self.0.join("store"), fjall::Options::CREATE).expect("the store opens")
+    }
+}
+
+struct InRedis(String);
+
+impl Place for InRedis {
+    fn open(&self) -> Arc<dyn Backend> {
+        let options = redis::Options { network: PATIENT, ..redis::Options::CREATE };
+        Arc::new(Network::new(Redis::open(&self.0, options).expect("the store opens"), PATIENT))
+    }
+}
+
+struct InMongoDb(String);
+
+impl Place for InMongoDb {
+    fn open(&self) -> Arc<dyn Backend> {
+        let options = mongodb::Options { network: PATIENT, ..mongodb::Options::CREATE };
+        Arc::new(Network::new(MongoDb::open(&self.0, options).expect("the store opens"), PATIENT))
     }
 }
 
@@ -201,6 +226,26 @@ fn lmdb() {
 #[test]
 fn fjall() {
     timed("faults in fjall", || every_call(SMALL, [9, 1, 1, 3, 31], &in_fjall));
+}
+
+#[test]
+fn redis() {
+    let Some(server) = RedisServer::start_durable() else { return };
+    let stores = AtomicU64::new(0);
+    let next_url = || server.url(&format!("s{}", stores.fetch_add(1, Ordering::Relaxed)));
+    timed("faults on Redis", || {
+        every_call(SMALL, [9, 1, 1, 3, 31], &|run| run(&InRedis(next_url())));
+    });
+}
+
+#[test]
+fn mongodb() {
+    let Some(server) = MongoServer::start_indexed() else { return };
+    let stores = AtomicU64::new(0);
+    let next_url = || server.url(&format!("s{}", stores.fetch_add(1, Ordering::Relaxed)));
+    timed("faults on MongoDB", || {
+        every_call(SMALL, [29, 3, 2, 13, 131], &|run| run(&InMongoDb(next_url())));
+    });
 }
 
 #[test]

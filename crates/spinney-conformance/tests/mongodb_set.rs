@@ -12,6 +12,7 @@ use spinney::backends::mongodb::{MongoDb, Options};
 use spinney::network::server::Server;
 use spinney::network::{Network, NetworkOptions};
 use spinney::{ErrorKind, Store};
+use spinney_conformance::servers::PATIENT;
 use spinney_conformance::servers::certificate::Certificate;
 use spinney_conformance::servers::contract::{Terms, server_contract};
 use spinney_conformance::servers::mongodb::{MongoServer, USER};
@@ -28,7 +29,7 @@ fn open(url: &str, network: NetworkOptions) -> MongoDb {
 }
 
 fn network(url: &str) -> Network<MongoDb> {
-    Network::new(open(url, NetworkOptions::DEFAULT), NetworkOptions::DEFAULT)
+    Network::new(open(url, PATIENT), PATIENT)
 }
 
 fn store(url: &str) -> Store {

@@ -1,6 +1,9 @@
 //! Servers for tests of what stands on [`spinney::network`], what all of them must do, and wrappers of
 //! them.
 
+use std::time::Duration;
+
+use spinney::network::NetworkOptions;
 use spinney::{ErrorKind, Result};
 
 pub mod certificate;
@@ -13,6 +16,14 @@ pub mod proxy;
 pub mod redis;
 pub mod redis_cluster;
 pub mod reference;
+
+/// How clients wait that are to be answered at last, on a machine that has much else to do: the largest commits
+/// are one script, which may take long there.
+pub const PATIENT: NetworkOptions = NetworkOptions {
+    timeout: Duration::from_secs(60),
+    patience: Duration::from_secs(180),
+    ..NetworkOptions::DEFAULT
+};
 
 /// Asserts a kind, a text in one line, and that no password is in it.
 ///

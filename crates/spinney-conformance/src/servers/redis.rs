@@ -1,6 +1,7 @@
 //! A `redis-server` of a test, or another server that takes its place.
 
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -75,6 +76,8 @@ impl RedisServer {
         }
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
         command.args(["--unixsocket", &self.socket(), "--daemonize", "no"]);
+        // On a machine that has much else to do a script may take long, which is no error of a test's questions.
+        command.args(["--busy-reply-threshold", "0"]);
         command.arg("--dir").arg(self.folder.path()).args(&self.settings);
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log");
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
@@ -152,12 +155,57 @@ impl RedisServer {
         self.text(section, name).parse().expect("a number")
     }
 
+    /// Hears of the commands that clients send from now on.
+    ///
+    /// # Panics
+    /// When the server cannot be reached.
+    pub fn monitor(&self) -> Monitor {
+        let connect = || TcpStream::connect(("127.0.0.1", self.port)).expect("a connection");
+        let (mut stream, marks) = (connect(), connect());
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.write_all(b"MONITOR\r\n").expect("it is sent");
+        let mut lines = BufReader::new(stream);
+        lines.read_until(b'\n', &mut Vec::new()).expect("an answer");
+        Monitor { marks, lines }
+    }
+
     /// How often a command was called since the server started.
     pub fn calls(&self, command: &str) -> u64 {
         let facts: String = self.ask(&["INFO", "commandstats"]);
         let name = format!("cmdstat_{command}:calls=");
         let calls = facts.lines().find_map(|line| line.strip_prefix(&name)?.split(',').next());
         calls.map_or(0, |calls| calls.parse().unwrap_or(0))
+    }
+}
+
+/// Hears of the commands that clients send to a server.
+pub struct Monitor {
+    /// Where a question is marked among the commands.
+    marks: TcpStream,
+    lines: BufReader<TcpStream>,
+}
+
+impl Monitor {
+    /// The names of the commands since the last question, those that scripts run left out.
+    ///
+    /// # Panics
+    /// When the server does not tell.
+    pub fn commands(&mut self) -> Vec<String> {
+        let mark = format!("{:016x}", fastrand::u64(..));
+        self.marks.write_all(format!("ECHO {mark}\r\n").as_bytes()).expect("it is sent");
+        let mut commands = Vec::new();
+        loop {
+            let mut line = Vec::new();
+            assert!(self.lines.read_until(b'\n', &mut line).expect("a line") > 0, "it is gone");
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if line.contains(&mark) {
+                return commands;
+            }
+            // `+TIME [DATABASE CLIENT] "NAME" "ARGUMENT"`, where `lua` is the client of a script.
+            let mut parts = line.split('"');
+            let is_of_client = parts.next().is_some_and(|client| !client.ends_with(" lua] "));
+            commands.extend(parts.next().filter(|_| is_of_client).map(str::to_owned));
+        }
     }
 }
 

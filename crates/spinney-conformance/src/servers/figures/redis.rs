@@ -12,7 +12,7 @@ use super::{items, open};
 use crate::servers::redis::RedisServer;
 use crate::subject::number;
 
-/// Requests of commits of one leaf, as the server has counted them.
+/// Commands of commits of one leaf, whatever commands, as the server has heard them.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrips {
     /// By a client that knows nothing of the store.
@@ -25,7 +25,7 @@ pub struct RoundTrips {
     pub overtaken: u64,
 }
 
-/// Counts the requests of commits to a list.
+/// Counts the commands of commits to a list.
 ///
 /// # Panics
 /// When a commit fails.
@@ -34,10 +34,11 @@ pub fn round_trips(server: &RedisServer, items_len: usize) -> RoundTrips {
     let theirs = open(&url);
     theirs.write(|tx| tx.set("/list", &items(items_len))).expect("write");
     let ours = open(&url);
-    let trips = |i: usize, value: &str| {
-        let before = requests(server);
+    let mut heard = server.monitor();
+    let mut trips = |i: usize, value: &str| {
+        heard.commands();
         ours.write(|tx| tx.set(&format!("/list/{i}/name"), &value.into())).expect("write");
-        requests(server) - before
+        heard.commands().len() as u64
     };
     let first = trips(10, "ours");
     let known = trips(10, "again").max(trips(11, "a neighbour"));
