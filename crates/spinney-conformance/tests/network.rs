@@ -360,6 +360,38 @@ fn who_forgets_reclaims_or_looks_amid_commits_of_others_is_not_told_of_them() {
     assert!(report.is_sound() && report.queued == 0, "{report:?}");
 }
 
+/// How much history there is decides what is kept of it; that a client has found out, the next one need not.
+#[test]
+fn what_history_holds_is_weighed_once() {
+    let server = Reference::new();
+    let first = store(server.another());
+    // 24 MB, which stay below the data.
+    first
+        .write(|tx| tx.set("/live", &big()).and_then(|()| tx.set("/t/big", &big())))
+        .expect("write");
+    for n in 0..3_u64 {
+        first
+            .write(|tx| tx.set(&format!("/t/small{n}"), &vec![Value::from(n); 3_000].into()))
+            .expect("write");
+    }
+    first.write(|tx| tx.remove("/t/big")).expect("remove");
+    first.wait_until_reclaimed();
+    let removal = |n: u64| {
+        let backend = Arc::new(network(server.another()));
+        let ours = OpenOptions::new().over(Arc::clone(&backend) as Arc<dyn Backend>, None);
+        ours.write(|tx| tx.remove(&format!("/t/small{n}"))).expect("remove");
+        ours.wait_until_reclaimed();
+        backend.server().requests_len()
+    };
+    let requests = [0, 1, 2].map(removal);
+    println!("requests of a removal by new clients: {requests:?}");
+    assert!(requests.iter().all(|&requests| requests < 30), "{requests:?}");
+    let back = first.at(4).and_then(|state| state.count("/t/big"));
+    assert_eq!(back.expect("it is kept"), Some(12_000));
+    let report = first.read().and_then(|snapshot| snapshot.check()).expect("checks");
+    assert!(report.is_sound() && report.queued > 0, "{report:?}");
+}
+
 /// A client that has no patience, and how to make a server unreachable for it.
 fn impatient(server: &Reference) -> (Arc<Network<Flaky<Reference>>>, Store) {
     let options = NetworkOptions { patience: Duration::from_millis(30), ..NetworkOptions::DEFAULT };

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::attempts;
-use crate::backend::{Backend, Change, Direction, RecordKey, Revision, Snapshot, TreeId};
+use crate::backend::{Backend, Change, Direction, RecordKey, Revision, Snapshot};
 use crate::byte_diff;
 use crate::check;
 use crate::diff::Diff;
@@ -422,8 +422,10 @@ pub fn at(snapshot: Box<dyn Snapshot>, revision: Revision) -> Result<Layered<Box
     Ok(overlay.over(snapshot))
 }
 
-/// Trims the log to what a retention keeps; returns how many commits it forgot. `weights` remembers
-/// what removed containers take, by tree and id.
+/// Bytes from which on what was weighed is noted, so that it is not read again.
+const NOTE_WEIGHTS_FROM: u64 = 64 << 10;
+
+/// Trims the log to what a retention keeps; returns how many commits it forgot.
 ///
 /// # Errors
 /// Those of the backend.
@@ -434,24 +436,25 @@ pub fn keep(
     backend: &dyn Backend,
     retention: &Retention,
     now_ms: u64,
-    weights: &mut HashMap<(TreeId, u64), u64>,
     needed: impl Fn(&View<'_>) -> Result<Revision>,
 ) -> Result<u64> {
     let snapshot = backend.snapshot()?;
     let history = History::of(&*snapshot);
     let mut held: HashMap<Revision, u64> = HashMap::new();
-    let mut weighed = HashMap::new();
+    let (mut weighed, mut weighed_len) = (Vec::new(), 0);
     for tree in check::trees(&*snapshot)? {
         for item in reclaim::held(&*snapshot, tree)? {
-            let weight = match weights.get(&(tree, item.id)) {
-                Some(weight) => *weight,
+            let weight = match item.weight {
+                Some(weight) => weight,
                 None => reclaim::weigh(&*snapshot, &item)?,
             };
-            weighed.insert((tree, item.id), weight);
             *held.entry(item.removed).or_default() += weight;
+            if item.weight.is_none() {
+                weighed_len += weight;
+                weighed.push(reclaim::Item { weight: Some(weight), ..item });
+            }
         }
     }
-    *weights = weighed;
     let mut commits = Vec::new();
     for record in history.records(0, Direction::Backward)? {
         let (key, record) = record?;
@@ -470,6 +473,10 @@ pub fn keep(
     };
     let first = retention.first(&commits, live_len, now_ms);
     drop(snapshot);
+    weighed.retain(|item| item.removed >= first);
+    if weighed_len >= NOTE_WEIGHTS_FROM && !weighed.is_empty() {
+        reclaim::note_weights(backend, &weighed)?;
+    }
     if first == 0 { Ok(0) } else { trim_unneeded(backend, first, needed) }
 }
 

@@ -425,7 +425,7 @@ impl<'b> Pending<'b> {
         }
         for (tree, first) in building {
             let what = reclaim::What::Ids { end: self.head(tree)?.next_id };
-            self.reclaim(&reclaim::Item { tree, id: first, what, except: Vec::new(), removed: 0 });
+            self.reclaim(&reclaim::Item::new(tree, first, what));
         }
         let changes = self.take_changes(&[0]);
         let batch = Batch { revision: self.base, changes, ..Batch::default() };

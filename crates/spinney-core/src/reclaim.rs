@@ -54,9 +54,19 @@ pub struct Item {
     pub except: Vec<u64>,
     /// The revision that removed it; 0 when no state of the store ever had it.
     pub removed: Revision,
+    /// Bytes of the records that it stands for, once somebody has weighed them.
+    pub weight: Option<u64>,
 }
 
+/// Stands in what an entry is about when its weight follows.
+const WEIGHED: u8 = 4;
+
 impl Item {
+    /// What no state of the store ever had.
+    pub fn new(tree: TreeId, id: u64, what: What) -> Item {
+        Item { tree, id, what, except: Vec::new(), removed: 0, weight: None }
+    }
+
     /// The engine key of the entry.
     pub fn key(&self) -> [u8; KEY_LEN] {
         let mut key = [0; KEY_LEN];
@@ -69,14 +79,18 @@ impl Item {
     /// The sealed record.
     pub fn encode(&self) -> Vec<u8> {
         let mut record = vec![0; SEAL_LEN];
-        match self.what {
-            What::Container(Container::Map) => record.push(0),
-            What::Container(Container::List) => record.push(1),
-            What::Chunks => record.push(2),
-            What::Ids { end } => {
-                record.push(3);
-                varint::write(end, &mut record);
-            }
+        let tag = match self.what {
+            What::Container(Container::Map) => 0,
+            What::Container(Container::List) => 1,
+            What::Chunks => 2,
+            What::Ids { .. } => 3,
+        };
+        record.push(tag | self.weight.map_or(0, |_| WEIGHED));
+        if let What::Ids { end } = self.what {
+            varint::write(end, &mut record);
+        }
+        if let Some(weight) = self.weight {
+            varint::write(weight, &mut record);
         }
         for &id in &self.except {
             varint::write(id, &mut record);
@@ -98,18 +112,22 @@ impl Item {
             let id = u64::from_be_bytes(id.try_into().ok()?);
             let tag = *record.get(at)?;
             at += 1;
-            let what = match tag {
+            let what = match tag & !WEIGHED {
                 0 => What::Container(Container::Map),
                 1 => What::Container(Container::List),
                 2 => What::Chunks,
                 3 => What::Ids { end: varint::read(record, &mut at)? },
                 _ => return None,
             };
+            let weight = match tag & WEIGHED {
+                0 => None,
+                _ => Some(varint::read(record, &mut at)?),
+            };
             let mut except = Vec::new();
             while at < record.len() {
                 except.push(varint::read(record, &mut at)?);
             }
-            Some(Item { tree, id, what, except, removed })
+            Some(Item { tree, id, what, except, removed, weight })
         };
         read().ok_or_else(|| damaged(key, "its fields do not read"))
     }
@@ -181,7 +199,7 @@ impl Reference {
             Reference::Chunks(id) => (id, What::Chunks),
             Reference::Tree(_) => return None,
         };
-        Some(Item { tree, id, what, except: Vec::new(), removed: 0 })
+        Some(Item::new(tree, id, what))
     }
 }
 
@@ -273,6 +291,23 @@ pub fn weigh(snapshot: &dyn Snapshot, item: &Item) -> Result<u64> {
     let mut len = 0;
     walk(snapshot, item, |record_len| len += record_len as u64, |_| true)?;
     Ok(len)
+}
+
+/// Notes in the queue what entries weigh, so that nobody need weigh them again.
+///
+/// # Errors
+/// As [`step`].
+pub fn note_weights(backend: &dyn Backend, weighed: &[Item]) -> Result<()> {
+    attempts::maintain(backend, |snapshot| {
+        let mut changes = Vec::new();
+        for item in weighed {
+            // Some may have gone meanwhile.
+            if snapshot.get(&item.key())?.is_some() {
+                changes.push(Change::Put((&item.key()[..]).into(), item.encode().into()));
+            }
+        }
+        Ok((changes, ()))
+    })
 }
 
 /// The ids below an entry that are live: they have moved elsewhere, with all that is below them.

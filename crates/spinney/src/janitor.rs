@@ -1,7 +1,6 @@
 //! The thread that tidies up while nobody waits for it: it forgets history that is not to be kept, and
 //! reclaims what was removed, a step at a time.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -97,13 +96,12 @@ impl Queue {
     fn work(&self, weak: &Weak<dyn Backend>) {
         // Nobody is to wait for a thread that has ended, however it did.
         let _end = End(self);
-        let mut weights = HashMap::new();
         let mut looked: Option<Instant> = None;
         while self.next(looked.map(|looked| looked + LOOK_EVERY)) {
             let Some(backend) = weak.upgrade() else { return };
             looked = Some(Instant::now());
             // An error here is met again by `check` or by the next writer, who can report it.
-            let _ = history::keep(&*backend, &self.retention, now_ms(), &mut weights, |state| {
+            let _ = history::keep(&*backend, &self.retention, now_ms(), |state| {
                 datastores::first_needed(state)
             });
             let Ok(trees) = backend.snapshot().and_then(|state| check::trees(&*state)) else {

@@ -280,6 +280,11 @@ impl Server for Reference {
         Ok(())
     }
 
+    fn len_bytes(&self) -> Reply<Option<u64>> {
+        let len = |(key, value): (&RecordKey, &Arc<[u8]>)| (key.len() + value.len()) as u64;
+        Ok(Some(self.asked().records().iter().map(len).sum()))
+    }
+
     fn stats(&self) -> Reply<Vec<(String, String)>> {
         Ok(vec![("states".into(), self.states_len().to_string())])
     }

@@ -254,13 +254,7 @@ impl<'b> Transaction<'b> {
         let end = self.pending.head(tree)?.next_id;
         if end > first_id {
             let what = crate::reclaim::What::Ids { end };
-            self.pending.reclaim(&Item {
-                tree,
-                id: first_id,
-                what,
-                except: Vec::new(),
-                removed: 0,
-            });
+            self.pending.reclaim(&Item::new(tree, first_id, what));
         }
         Ok(())
     }
