@@ -15,7 +15,7 @@ use spinney_conformance::subject::number;
 use spinney_conformance::timed;
 
 /// Megabytes of the import that is cut, unless `SPINNEY_TEST_IMPORT_MB` says otherwise.
-const IMPORT_MB: usize = 24;
+const IMPORT_MB: usize = 100;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -188,7 +188,7 @@ fn an_import_is_cut_and_leaves_nothing() {
     let mut lines = said(&mut importer);
     assert_eq!(lines.next().as_deref(), Some("begins"));
     let since = Instant::now();
-    while server.info("memory", "used_memory") < empty + (10 << 20) {
+    while server.info("memory", "used_memory") < empty + ((import_mb() as u64) << 19) {
         assert!(since.elapsed() < PATIENCE, "it does not import");
         thread::sleep(Duration::from_millis(1));
     }
@@ -197,13 +197,13 @@ fn an_import_is_cut_and_leaves_nothing() {
     let snapshot = store.read().expect("reads");
     assert_eq!(snapshot.get("/big").expect("get"), None);
     let left = snapshot.check().expect("checks");
-    assert!(left.damaged.is_empty(), "{left:?}");
+    assert!(left.is_sound() && left.ahead > 100, "{left:?}");
     drop(snapshot);
     let deleted = store.reclaim().expect("reclaims");
-    assert!(deleted > 100, "{deleted} records were left by the import");
+    assert!(deleted as u64 >= left.ahead, "{deleted} of {} records were given back", left.ahead);
     store.write(|tx| tx.set("/small", &2.into())).expect("writes");
     let report = store.read().and_then(|snapshot| snapshot.check()).expect("checks");
-    assert!(report.is_sound() && report.queued == 0, "{report:?}");
+    assert!(report.is_sound() && report.queued == 0 && report.ahead == 0, "{report:?}");
     let records = server.ask::<u64>(&["HLEN", "{t}:values"]);
     assert!(records < 20, "{records} records are left");
     println!("the import left {deleted} records, which were reclaimed");

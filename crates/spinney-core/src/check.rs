@@ -28,6 +28,9 @@ pub struct Report {
     pub damaged: Vec<(Path, Error)>,
     /// Records that nothing refers to and that do not wait for reclaim.
     pub orphans: u64,
+    /// Records that a large write has put ahead of its commit: it goes on, or it ended without, and the next
+    /// writer gives them back.
+    pub ahead: u64,
     /// Entries of the reclaim queue.
     pub queued: u64,
     /// Commits in the change log.
@@ -299,10 +302,9 @@ impl<'s> Checker<'s> {
     /// Counts the records of a tree that nothing refers to.
     fn count_left_over(&mut self, tree: TreeId, building: &[(TreeId, u64)]) -> Result<()> {
         let queued = self.queued(tree)?;
-        let covered = |id: u64| {
-            queued.range(..=id).next_back().is_some_and(|(_, &end)| id < end)
-                || building.iter().any(|&(other, first)| other == tree && id >= first)
-        };
+        let is_queued = |id: u64| queued.range(..=id).next_back().is_some_and(|(_, &end)| id < end);
+        let is_ahead =
+            |id: u64| building.iter().any(|&(other, first)| other == tree && id >= first);
         for kind in [RecordKind::Page, RecordKind::Count, RecordKind::Chunk] {
             let (from, to) = (prefix(tree, kind, 0), prefix(tree, kind, u64::MAX));
             let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
@@ -316,8 +318,10 @@ impl<'s> Checker<'s> {
                     .get(5..PREFIX_LEN)
                     .and_then(|id| id.first_chunk())
                     .map(|id| u64::from_be_bytes(*id));
-                if id.is_none_or(|id| !self.seen.contains(&(tree, id)) && !covered(id)) {
-                    self.report.orphans += u64::from(queued.is_empty());
+                match id {
+                    Some(id) if self.seen.contains(&(tree, id)) || is_queued(id) => {}
+                    Some(id) if is_ahead(id) => self.report.ahead += 1,
+                    _ => self.report.orphans += u64::from(queued.is_empty()),
                 }
             }
         }

@@ -18,6 +18,9 @@ use crate::progress;
 Each damaged place is printed with its path, then a summary. The exit code is 12 when something is \
 damaged; `spinney salvage` then exports the rest. What is left over wastes space and harms nothing.
 
+What is written ahead is of a large write that goes on, or that ended before its commit; then the next \
+write or `spinney compact` gives it back.
+
 Examples:
   spinney check
   spinney check --store lmdb:/var/lib/people --quiet")]
@@ -35,9 +38,13 @@ impl Check {
             for (path, error) in &report.damaged {
                 writeln!(out, "{}: {}", Display(path), text(error))?;
             }
+            let ahead = match report.ahead {
+                0 => String::new(),
+                records => format!(", {} written ahead", counted(records, "record")),
+            };
             writeln!(
                 out,
-                "{}: {}, {} read; {} damaged, {} left over, {} to reclaim",
+                "{}: {}, {} read; {} damaged, {} left over, {} to reclaim{ahead}",
                 if report.is_sound() { "sound" } else { "not sound" },
                 counted(report.nodes, "node"),
                 counted(report.pages, "page"),

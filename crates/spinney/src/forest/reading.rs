@@ -107,8 +107,15 @@ impl Reading {
 
     /// Checks all trees, those that hold nothing any more, too.
     pub fn check(&self) -> Result<Report> {
-        let mut sum =
-            Report { nodes: 0, pages: 0, damaged: vec![], orphans: 0, queued: 0, logged: 0 };
+        let mut sum = Report {
+            nodes: 0,
+            pages: 0,
+            damaged: vec![],
+            orphans: 0,
+            ahead: 0,
+            queued: 0,
+            logged: 0,
+        };
         for name in self.forest.trees.names()? {
             let Some(snapshot) = self.tree(&name)? else { continue };
             let report = snapshot.check()?;
@@ -116,6 +123,7 @@ impl Reading {
             sum.pages += report.pages;
             sum.damaged.extend(report.damaged);
             sum.orphans += report.orphans;
+            sum.ahead += report.ahead;
             sum.queued += report.queued;
             sum.logged += report.logged;
         }
