@@ -129,6 +129,15 @@ impl Spinney {
         Ok(Opened { store, in_memory: false, transient, slot: Some(slot), server: None })
     }
 
+    /// What a server that was named says that it is.
+    fn server_named(&self) -> Option<String> {
+        let Backend::Server { url: Some(_), .. } = &self.backend else { return None };
+        // One that cannot be asked is told of by the rows.
+        let opened = self.opened(Path::new(""), Durability::Process).ok()?;
+        let facts = opened.store.stats().ok()?;
+        facts.into_iter().find(|(name, _)| name == "server").map(|(_, server)| server)
+    }
+
     /// Whether its stores are on a server that the lab starts.
     fn starts_redis(&self) -> bool {
         matches!(&self.backend, Backend::Server { name, url: None } if *name == REDIS)
@@ -178,6 +187,7 @@ impl Factory for Spinney {
         if self.starts_redis() {
             settings.extend(server::settings(durability));
         }
+        settings.extend(self.server_named().map(|server| ("server".into(), server)));
         settings
     }
 
