@@ -20,6 +20,7 @@ use spinney_conformance::child;
 use spinney_conformance::contract::{Extent, contract_of};
 use spinney_conformance::mirror::Mirror;
 use spinney_conformance::model::{History, run};
+use spinney_conformance::servers::PATIENT;
 use spinney_conformance::servers::contract::{Terms, server_contract};
 use spinney_conformance::servers::figures::mongodb::documents_of_a_commit;
 use spinney_conformance::servers::mongodb::{MongoServer, USER};
@@ -56,7 +57,7 @@ fn with_lease(lease: Duration) -> Options {
 }
 
 fn network(url: &str) -> Network<MongoDb> {
-    Network::new(open(url), NetworkOptions::DEFAULT)
+    Network::new(open_with(url, Options { network: PATIENT, ..Options::CREATE }), PATIENT)
 }
 
 fn store(url: &str) -> Store {
@@ -610,6 +611,9 @@ fn what_the_server_says_is_told() {
     let error = weak.durable().expect_err("it may be lost");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("journal=false"), "{error}");
+    let missing = OpenOptions::new().open(&format!("{}&journal=false", server.url("other")));
+    assert_eq!(missing.err().expect("it cannot be durable").kind(), ErrorKind::Unsupported);
+    assert!(server.documents("other.commits").is_empty(), "no store was made");
     let store =
         OpenOptions::new().over(Arc::new(Network::new(weak, NetworkOptions::DEFAULT)), None);
     let refused = store.write(|tx| tx.set("/t/a", &1.into())).expect_err("durable");

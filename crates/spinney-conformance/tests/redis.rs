@@ -17,7 +17,7 @@ use spinney_conformance::servers::certificate::Certificate;
 use spinney_conformance::servers::contract::{Terms, server_contract};
 use spinney_conformance::servers::figures::{items, redis as figures};
 use spinney_conformance::servers::redis::{RedisServer, free_port};
-use spinney_conformance::servers::refused;
+use spinney_conformance::servers::{PATIENT, refused};
 use spinney_conformance::strict::Strict;
 use spinney_conformance::subject::number;
 use spinney_conformance::{suite, timed};
@@ -28,7 +28,8 @@ fn open(url: &str, options: Options) -> Redis {
 }
 
 fn network(url: &str) -> Network<Redis> {
-    Network::new(open(url, Options::CREATE), NetworkOptions::DEFAULT)
+    let options = Options { network: PATIENT, ..Options::CREATE };
+    Network::new(open(url, options), PATIENT)
 }
 
 /// A store whose commits need not survive the end of the server.
@@ -249,8 +250,12 @@ fn passwords_are_asked_for_and_never_shown() {
 #[test]
 fn durability_is_what_the_server_gives() {
     let Some(server) = RedisServer::start(&[]) else { return };
-    let durable = OpenOptions::new().open(&server.url("t")).expect("open");
     let set = |tx: &mut Transaction<'_>| tx.set("/a", &1.into());
+    // No store is made that cannot be what it is to be.
+    refused(ErrorKind::Unsupported, "`appendonly no`", OpenOptions::new().open(&server.url("t")));
+    assert_eq!(server.ask::<u64>(&["DBSIZE"]), 0);
+    drop(store(&server));
+    let durable = OpenOptions::new().open(&server.url("t")).expect("open");
     refused(ErrorKind::Unsupported, "`appendonly no`", durable.write(set));
     assert_eq!(durable.read().expect("read").revision().expect("revision"), 0, "before it commits");
     durable.write_with(Durability::Process, set).expect("it asks for less");
@@ -357,6 +362,23 @@ fn who_may_only_read_reads() {
     set_users(&server);
     let theirs = reading(&urls[1].1).expect("open");
     assert_eq!(theirs.read().and_then(|state| state.count("/a")).expect("count"), Some(2_000));
+}
+
+/// A server that somebody else's script stops says so from some time on.
+#[test]
+fn a_server_that_is_busy_with_a_script_is_waited_for() {
+    let Some(server) = RedisServer::start(&["--busy-reply-threshold", "20"]) else { return };
+    let store = store(&server);
+    store.write(|tx| tx.set("/a", &0.into())).expect("write");
+    let script = "local from = os.clock() while os.clock() - from < 1 do end return 7";
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| server.ask::<u64>(&["EVAL", script, "0"]));
+        while !slow.is_finished() {
+            store.write(|tx| tx.set("/a", &1.into())).expect("it waits");
+        }
+        assert_eq!(slow.join().expect("the script"), 7);
+    });
+    println!("answered `BUSY`: {}", server.text("errorstats", "errorstat_BUSY"));
 }
 
 #[test]

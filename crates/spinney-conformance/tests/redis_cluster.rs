@@ -17,7 +17,7 @@ use spinney_conformance::servers::contract::{Terms, server_contract};
 use spinney_conformance::servers::figures::cluster::{self as figures, IMPATIENT};
 use spinney_conformance::servers::redis::RedisServer;
 use spinney_conformance::servers::redis_cluster::RedisCluster;
-use spinney_conformance::servers::refused;
+use spinney_conformance::servers::{PATIENT, refused};
 use spinney_conformance::strict::Strict;
 use spinney_conformance::subject::number;
 use spinney_conformance::{suite, timed};
@@ -55,8 +55,7 @@ impl Trees<'_> {
     }
 
     fn backend(&self) -> Network<Redis> {
-        let redis = self.connect(&self.next_name(), NetworkOptions::DEFAULT);
-        Network::new(redis, NetworkOptions::DEFAULT)
+        Network::new(self.connect(&self.next_name(), PATIENT), PATIENT)
     }
 }
 
@@ -351,6 +350,11 @@ fn durability_is_what_the_master_of_the_tree_gives() {
         }
     }
     assert_eq!(seen.len(), 3);
+    // What was refused is not there, not even as a name.
+    let (_, catalogue) = cluster.place_of_key("{t}:trees");
+    let listed: u64 = cluster.masters[catalogue].ask(&["ZCARD", "{t}:trees"]);
+    assert_eq!(Some(listed), store.read().and_then(|all| all.count("")).expect("count"));
+    assert!(cluster.masters[1].ask::<Vec<String>>(&["KEYS", "{t/*"]).is_empty());
     let stats = store.stats().expect("stats");
     let masters = stats.iter().filter(|(name, _)| name.starts_with("master 127.0.0.1:"));
     assert_eq!(masters.count(), 3, "{stats:?}");

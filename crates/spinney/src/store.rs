@@ -303,7 +303,8 @@ impl OpenOptions {
     #[cfg(any(feature = "mongodb", feature = "redis"))]
     fn server_options(&self) -> ServerOptions {
         let OpenOptions { create, read_only, network, .. } = *self;
-        ServerOptions { create, read_only, network }
+        let durable = self.durability == Durability::Durable;
+        ServerOptions { create, read_only, durable, network }
     }
 
     #[cfg(any(feature = "mongodb", feature = "redis"))]

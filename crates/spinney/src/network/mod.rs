@@ -296,7 +296,7 @@ impl<S: Server + 'static> Backend for Network<S> {
                 Answer::Locked if pauses.pause() => {}
                 Answer::Locked => {
                     return Err(Error::busy(
-                        "another client keeps writers away for longer than it may; try again",
+                        "another client keeps writers away, as one does that makes a large write; try again",
                     ));
                 }
             }

@@ -52,12 +52,34 @@ pub struct ServerOptions {
     pub create: bool,
     /// Refuse writes.
     pub read_only: bool,
+    /// Make no store where commits cannot be durable.
+    pub durable: bool,
     /// How to deal with the server.
     pub network: NetworkOptions,
 }
 
 impl ServerOptions {
-    /// Makes a store that does not exist.
-    pub const CREATE: ServerOptions =
-        ServerOptions { create: true, read_only: false, network: NetworkOptions::DEFAULT };
+    /// Makes a store that does not exist, however durable its commits will be.
+    pub const CREATE: ServerOptions = ServerOptions {
+        create: true,
+        read_only: false,
+        durable: false,
+        network: NetworkOptions::DEFAULT,
+    };
+
+    /// Whether a store that does not exist may be made; where it is to be durable, `durable` says whether
+    /// commits can be.
+    ///
+    /// # Errors
+    /// That of `durable`.
+    pub(crate) fn may_make<E>(
+        &self,
+        durable: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<bool, E> {
+        let may_make = self.create && !self.read_only;
+        if may_make && self.durable {
+            durable()?;
+        }
+        Ok(may_make)
+    }
 }

@@ -75,7 +75,8 @@ impl MongoDb {
     /// # Errors
     /// `InvalidInput` for a URL that cannot be read, and for collections that hold anything else;
     /// `Denied` for a wrong password, `NotFound` when there is no store and none may be made,
-    /// `Unsupported` for a newer format, `Io` when no server answers in time.
+    /// `Unsupported` for a newer format, and where a store that is to be durable would have to be made and
+    /// cannot be; `Io` when no server answers in time.
     pub fn open(url: &str, options: Options) -> Result<MongoDb> {
         let no_thread = |error| Error::io("mongodb: no thread can be started").with_source(error);
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -189,7 +190,8 @@ async fn open(url: &str, options: Options) -> Reply<Opened> {
     let topology = Topology::ask(&shared, against).await?;
     let first = match first_document(&shared).await? {
         Some(first) => first,
-        None => make(&shared, options.create && !options.read_only).await?,
+        None if options.may_make(|| topology.durable(&shared.shown))? => make(&shared).await?,
+        None => return Err(no_store(&shared.shown).into()),
     };
     let fields = Fields(&first);
     let format = fields.number("format")?;
@@ -231,10 +233,7 @@ fn foreign(shared: &Shared, collection: &str) -> Failure {
     )))
 }
 
-async fn make(shared: &Shared, may_create: bool) -> Reply<RawDocumentBuf> {
-    if !may_create {
-        return Err(no_store(&shared.shown).into());
-    }
+async fn make(shared: &Shared) -> Reply<RawDocumentBuf> {
     let first = Commit { id: random_id(), at: shared.now(), ..Commit::default() };
     let mut document = rawdoc! { "kind": KIND, "format": FORMAT };
     for field in first.encode()?.iter().flatten() {
@@ -319,13 +318,7 @@ impl Server for MongoDb {
     }
 
     fn durable(&self) -> Result<()> {
-        match &self.topology.against_durable {
-            None => Ok(()),
-            Some(reason) => Err(Error::unsupported(format!(
-                "{}: commits may be lost in a power failure, because of {reason}; change that, or be content with less: `--durability process`",
-                self.shared.shown
-            ))),
-        }
+        self.topology.durable(&self.shared.shown)
     }
 
     fn await_newer(&self, known: State, timeout: Duration) -> Reply<()> {

@@ -1,9 +1,13 @@
 //! What kind of server there is. Owns what follows from that: change streams, durability.
 
 use mongodb::bson::doc;
+use spinney_core::{Error, Result};
 
 use super::shared::Shared;
 use crate::network::server::Reply;
+
+/// What to know of FerretDB, whose times say nothing of MongoDB's.
+const LOOKS_THROUGH_ALL: &str = "; it looks through whole collections for each range: a proof of the protocol, and no measure of speed";
 
 /// What a server, or several, can do.
 pub struct Topology {
@@ -16,6 +20,19 @@ pub struct Topology {
 }
 
 impl Topology {
+    /// Whether commits survive a power failure.
+    ///
+    /// # Errors
+    /// `Unsupported`, saying why not.
+    pub fn durable(&self, shown: &str) -> Result<()> {
+        match &self.against_durable {
+            None => Ok(()),
+            Some(reason) => Err(Error::unsupported(format!(
+                "{shown}: commits may be lost in a power failure, because of {reason}; change that, or be content with less: `--durability process`"
+            ))),
+        }
+    }
+
     /// Asks a server; `against_durable` is what the URL says against it.
     pub async fn ask(shared: &Shared, against_durable: Option<&str>) -> Reply<Topology> {
         let hello = shared.ask(shared.database.run_command(doc! { "hello": 1 })).await?;
@@ -35,16 +52,16 @@ impl Topology {
             .get_document("storageEngine")
             .and_then(|engine| engine.get_bool("persistent"))
             .is_ok_and(|is_persistent| !is_persistent);
-        let (name, version) = match build.get_str("ferretdbVersion") {
-            Ok(version) => ("FerretDB", version),
-            Err(_) => ("MongoDB", build.get_str("version").unwrap_or("of unknown version")),
+        let (name, version, but) = match build.get_str("ferretdbVersion") {
+            Ok(version) => ("FerretDB", version, LOOKS_THROUGH_ALL),
+            Err(_) => ("MongoDB", build.get_str("version").unwrap_or("of unknown version"), ""),
         };
         let against_durable = match against_durable {
             Some(reason) => Some(reason.to_owned()),
             None => is_volatile.then(|| "a storage engine in memory".to_owned()),
         };
         Ok(Topology {
-            shown: format!("{name} {version}, {kind}"),
+            shown: format!("{name} {version}, {kind}{but}"),
             has_change_streams: is_router || is_member,
             against_durable,
         })

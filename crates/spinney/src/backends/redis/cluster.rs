@@ -12,7 +12,8 @@ use super::address::Address;
 use super::failure::unreached;
 use super::link::Links;
 use super::servers::Servers;
-use super::{CAPABILITIES, FORMAT, Options, Redis, scripts};
+use super::settings::Settings;
+use super::{CAPABILITIES, FORMAT, Options, Redis, durable, scripts};
 use crate::backends::no_store;
 use crate::forest::Trees;
 use crate::network::server::Failure;
@@ -63,14 +64,24 @@ impl Cluster {
         if found.is_some() || !create || self.options.read_only {
             return Ok(found);
         }
+        // Nor is a name listed where its tree is not made.
+        if self.options.durable {
+            let links = self.links_to(name);
+            ask_plainly(self.options.network.patience, || {
+                durable(&links, &Settings::read(&links)?)
+            })?;
+        }
         self.list(name)?;
         self.try_connect(name, true)
     }
 
+    fn links_to(&self, name: &str) -> Links {
+        Links::new(self.address.of_tree(name), Arc::clone(&self.servers))
+    }
+
     fn try_connect(&self, name: &str, create: bool) -> Result<Option<Redis>> {
         let options = Options { create, ..self.options };
-        let links = Links::new(self.address.of_tree(name), Arc::clone(&self.servers));
-        let links = Arc::new(links);
+        let links = Arc::new(self.links_to(name));
         ask_plainly(self.options.network.patience, || {
             match Redis::connect(Arc::clone(&links), options) {
                 Ok(redis) => Ok(Some(redis)),

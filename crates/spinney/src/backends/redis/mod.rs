@@ -77,8 +77,9 @@ impl Redis {
     /// # Errors
     /// `InvalidInput` for a malformed URL and for keys of the store's name that are none of its own,
     /// `NotFound` where there is no store and none may be made, `Denied` for a wrong password,
-    /// `Unsupported` for a newer format, an older server than 7.0, and one that throws away data,
-    /// `ReadOnly` on a replica, `Io` and `Busy` where the server cannot be reached.
+    /// `Unsupported` for a newer format, an older server than 7.0, one that throws away data, and one on which
+    /// a store that is to be durable would have to be made and cannot be, `ReadOnly` on a replica, `Io` and
+    /// `Busy` where the server cannot be reached.
     pub fn open(url: &str, options: Options) -> Result<Redis> {
         let address = Address::parse(url)?;
         if address.is_cluster {
@@ -93,8 +94,10 @@ impl Redis {
     fn connect(links: Arc<Links>, options: Options) -> Reply<Redis> {
         let settings = Self::check_server(&links, &options)?;
         let new_id = format!("{:016x}", fastrand::u64(..));
-        let create = options.create && !options.read_only;
-        let mut told = links.open_store(FORMAT, &new_id, create)?;
+        let mut told = links.open_store(FORMAT, &new_id, false)?;
+        if told.status() == b"absent" && options.may_make(|| durable(&links, &settings))? {
+            told = links.open_store(FORMAT, &new_id, true)?;
+        }
         let id = Self::id_told(&links, &mut told)?;
         Ok(Redis {
             links,
@@ -345,8 +348,7 @@ impl Server for Redis {
     }
 
     fn durable(&self) -> Result<()> {
-        let settings = self.settings().map_err(into_error)?;
-        settings.durable().map_err(|error| error.at(&self.links.address))
+        self.settings().and_then(|settings| durable(&self.links, &settings)).map_err(into_error)
     }
 
     fn await_newer(&self, known: State, timeout: Duration) -> Reply<()> {
@@ -387,6 +389,11 @@ impl Server for Redis {
         ];
         Ok(facts.map(|(name, value)| (name.to_owned(), value)).into())
     }
+}
+
+/// Whether commits to a server of these settings survive a power failure.
+fn durable(links: &Links, settings: &Settings) -> Reply<()> {
+    Ok(settings.durable().map_err(|error| error.at(&links.address))?)
 }
 
 /// Whether a server takes a batch even when its memory is full: maintenance that puts no more than what it deletes may
