@@ -28,7 +28,7 @@ const BUFFER_LEN_MAX: usize = 16 << 20;
 
 /// Bytes and members that fit before a buffer has to grow.
 const FEW_BYTES: usize = 1_000;
-const FEW_MEMBERS: usize = 40;
+const FEW_MEMBERS: usize = 120;
 
 /// Makes the place where large unsorted containers wait to be merged.
 pub type NewScratch<'a> = dyn Fn() -> Result<Box<dyn Scratch>> + 'a;
@@ -301,8 +301,8 @@ impl Build<'_, '_> {
                 let members = &self.b.members[frame.first_member..];
                 match frame.container == Container::List && frame.sorted {
                     true => {
-                        let ends = members.iter().map(|member| member.end as usize);
-                        filler.finish_with_elements(self.pending, ends, bytes)?;
+                        let end = |element: usize| members[element].end as usize;
+                        filler.finish_with_elements(self.pending, members.len(), end, bytes)?;
                     }
                     false => {
                         let entry = |index: usize| members[index].entry(bytes);
@@ -359,12 +359,36 @@ impl Build<'_, '_> {
         }
         node::write_meta(&frame.meta, body);
         node::write_inline_tag(container, body_len, body);
-        let part_lens = members.iter().map(|member| (member.end - member.start) as usize);
-        page::write_header_of_parts(part_lens, len, 0, body);
+        let mut end = 0;
+        let part_ends = members.iter().map(|member| {
+            end += (member.end - member.start) as usize;
+            end
+        });
+        page::write_header_of_parts(part_ends, len, 0, body);
         body.extend_from_slice(&b.arena[at..]);
         b.arena.truncate(at);
         b.arena.extend_from_slice(body);
         true
+    }
+
+    /// Writes a text or bytes that do not fit in a page.
+    #[cold]
+    fn write_long(&mut self, scalar: Scalar<'_>) -> Result<()> {
+        let (bytes, form) = match scalar {
+            Scalar::String(text) if text.plain => (text.text.as_bytes(), LongForm::PlainText),
+            Scalar::String(text) => (text.text.as_bytes(), LongForm::EscapedText),
+            Scalar::Bytes(bytes) => (bytes, LongForm::Bytes),
+            Scalar::Null | Scalar::Bool(_) | Scalar::Number(_) => panic!("it is short"),
+        };
+        if bytes.len() > VALUE_LEN_MAX {
+            return Err(Error::limit_exceeded(format!(
+                "a value has {} bytes; at most {VALUE_LEN_MAX} are allowed",
+                bytes.len()
+            )));
+        }
+        let id = self.write_chunks(bytes)?;
+        node::write_long(Long { id, len: bytes.len() as u64, form }, &mut self.b.arena);
+        Ok(())
     }
 
     /// Writes the chunks of a long value and returns their id.
@@ -492,26 +516,17 @@ impl Visitor for Build<'_, '_> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<()> {
         self.write_meta()?;
-        let (bytes, form) = match scalar {
-            Scalar::String(text) if text.plain => (text.text.as_bytes(), LongForm::PlainText),
-            Scalar::String(text) => (text.text.as_bytes(), LongForm::EscapedText),
-            Scalar::Bytes(bytes) => (bytes, LongForm::Bytes),
-            _ => (&[][..], LongForm::Bytes),
+        let len = match scalar {
+            Scalar::String(text) => text.text.len(),
+            Scalar::Bytes(bytes) => bytes.len(),
+            _ => 0,
         };
-        if bytes.len() <= self.pending.sizes.value_len_max {
-            node::write_scalar(scalar, &mut self.b.arena);
-        } else if bytes.len() > VALUE_LEN_MAX {
-            return Err(Error::limit_exceeded(format!(
-                "a value has {} bytes; at most {VALUE_LEN_MAX} are allowed",
-                bytes.len()
-            )));
-        } else {
-            let id = self.write_chunks(bytes)?;
-            let long = Long { id, len: bytes.len() as u64, form };
-            node::write_long(long, &mut self.b.arena);
+        match len <= self.pending.sizes.value_len_max {
+            true => node::write_scalar(scalar, &mut self.b.arena),
+            false => self.write_long(scalar)?,
         }
         self.end_value()
     }

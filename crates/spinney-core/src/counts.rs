@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use crate::backend::{Snapshot, TreeId};
 use crate::error::Result;
 use crate::layout::{RecordKind, prefix};
@@ -13,8 +15,8 @@ use crate::rank::{self, Rank};
 use crate::record::{SEAL_LEN, damaged, seal, unseal};
 use crate::varint;
 
-/// Entries of a count node; a fuller one splits in two.
-pub const NODE_ENTRIES_MAX: usize = 128;
+/// Entries of a count node; a fuller one splits in two. Who changes a list reads and writes one of each level.
+pub const NODE_ENTRIES_MAX: usize = 64;
 
 #[derive(Clone, Debug, Default)]
 struct CountNode {
@@ -40,13 +42,16 @@ impl CountNode {
 
     fn encode(&self, out: &mut Vec<u8>) {
         varint::write(self.entries.len() as u64, out);
-        let mut stored = Vec::with_capacity(rank::RANK_LEN_MAX);
         for &(rank, count) in &self.entries {
-            stored.clear();
-            rank::write(rank, &mut stored);
-            varint::write_bytes(&stored, out);
+            varint::write(rank::len(rank) as u64, out);
+            rank::write(rank, out);
             varint::write(count, out);
         }
+    }
+
+    /// Bytes that are reserved for it; most entries need eight.
+    fn len_about(&self) -> usize {
+        8 * (self.entries.len() + 1)
     }
 
     /// The entry under which `rank` lies: the last at or before it, or the first.
@@ -72,7 +77,7 @@ pub struct CountTree {
 }
 
 /// The way from the root to a page: for each node its level, its name and the entry taken.
-type Trail = Vec<(u8, Rank, usize)>;
+type Trail = SmallVec<[(u8, Rank, usize); 3]>;
 
 impl CountTree {
     /// A tree without pages.
@@ -251,7 +256,7 @@ impl CountTree {
     pub fn set(&mut self, snapshot: &dyn Snapshot, page: Rank, count: u64) -> Result<()> {
         let trail = self.descend(snapshot, |node| node.index_of(page))?;
         let old = trail.last().copied().map_or(0, |step| self.entry(step).1);
-        for (level, name, index) in trail {
+        for &(level, name, index) in &trail {
             let node = self.node(snapshot, level, name)?;
             node.entries[index].1 = node.entries[index].1 + count - old;
             node.dirty = true;
@@ -284,13 +289,15 @@ impl CountTree {
     /// Splits the nodes of a trail that have become too full, from below.
     fn split(&mut self, snapshot: &dyn Snapshot, trail: &Trail) -> Result<()> {
         for at in (0..trail.len()).rev() {
-            let (level, name, _) = trail[at];
+            let (level, name, taken) = trail[at];
             let node = self.node(snapshot, level, name)?;
-            if node.entries.len() <= NODE_ENTRIES_MAX {
+            let len = node.entries.len();
+            if len <= NODE_ENTRIES_MAX {
                 return Ok(());
             }
-            let right =
-                CountNode { entries: node.entries.split_off(NODE_ENTRIES_MAX / 2), dirty: true };
+            // Where pages are added at the end, nothing more will come to the left node.
+            let left_len = if taken + 2 == len { len - 1 } else { len / 2 };
+            let right = CountNode { entries: node.entries.split_off(left_len), dirty: true };
             let (right_name, right_total) = (right.entries[0].0, right.total());
             let left_total = node.total();
             let left_name = name.min(node.entries[0].0);
@@ -357,7 +364,7 @@ impl CountTree {
 
     /// Levels below the root, and the root encoded for the container's head.
     pub fn root(&self) -> (u8, Vec<u8>) {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(self.root.len_about());
         self.root.encode(&mut out);
         (self.height, out)
     }
@@ -379,9 +386,10 @@ impl CountTree {
             self.nodes.iter().filter(|(_, node)| node.dirty).map(|(&at, _)| at).collect();
         for (level, name) in dirty {
             let key = self.key(level, name);
-            let mut record = vec![0; SEAL_LEN];
             let node = self.nodes.get_mut(&(level, name)).expect("it was just listed");
             node.dirty = false;
+            let mut record = Vec::with_capacity(SEAL_LEN + node.len_about());
+            record.resize(SEAL_LEN, 0);
             node.encode(&mut record);
             seal(&key, &mut record);
             records.push((key, Some(record)));

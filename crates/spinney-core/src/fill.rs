@@ -201,44 +201,43 @@ impl Filler {
     }
 
     /// Adds the elements of a list that has none yet, and finishes: they lie behind each other in `bytes`, up to
-    /// ascending `ends`, and their ids count up from 0.
+    /// ascending ends, and their ids count up from 0.
     ///
     /// # Errors
     /// As [`Filler::push`].
     pub fn finish_with_elements(
         mut self,
         pending: &mut Pending<'_>,
-        ends: impl ExactSizeIterator<Item = usize> + Clone,
+        count: usize,
+        end: impl Fn(usize) -> usize,
         bytes: &[u8],
     ) -> Result<()> {
         let fits = pending.sizes.page_len_max - PAGE_HEADER_LEN;
-        let mut rest = ends;
-        let mut start = 0;
-        while rest.len() > 0 {
-            let elements = rest.clone();
-            let (mut count, mut end) = (0, start);
-            for with in rest.clone() {
-                if count > 0 && Measure::of_elements(count + 1, with - start).body_len_max() > fits
-                {
-                    break;
+        let (mut first, mut start) = (0, 0);
+        while first < count {
+            // As many as fit, but at least one.
+            let (mut next, mut too_far) = (first + 1, count + 1);
+            while too_far - next > 1 {
+                let middle = next.midpoint(too_far);
+                let measure = Measure::of_elements(middle - first, end(middle - 1) - start);
+                match measure.body_len_max() <= fits {
+                    true => next = middle,
+                    false => too_far = middle,
                 }
-                (count, end) = (count + 1, with);
             }
-            rest.nth(count - 1);
-            let mut before = start;
-            let lens = elements.take(count).map(|end| end - std::mem::replace(&mut before, end));
-            let first_id = self.total;
-            self.add(count)?;
+            let page = &bytes[start..end(next - 1)];
+            self.add(next - first)?;
             let key = self.next_page_of_list()?;
             put_page(pending, &key, |record| {
-                page::write_header_of_parts(lens, end - start, first_id, record);
-                record.extend_from_slice(&bytes[start..end]);
+                let ends = (first..next).map(|element| end(element) - start);
+                page::write_header_of_parts(ends, page.len(), first as u64, record);
+                record.extend_from_slice(page);
                 true
             });
             self.next_id = self.total;
-            self.counts.insert(pending.snapshot(), self.last_rank, count as u64)?;
+            self.counts.insert(pending.snapshot(), self.last_rank, (next - first) as u64)?;
             self.written(pending)?;
-            start = end;
+            (first, start) = (next, start + page.len());
         }
         self.finish(pending)
     }

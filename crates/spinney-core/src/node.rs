@@ -361,7 +361,7 @@ fn read_le(stretch: Stretch<'_>, n: usize) -> Option<u64> {
 }
 
 /// Appends a scalar.
-#[inline]
+#[inline(always)]
 pub fn write_scalar(scalar: Scalar<'_>, out: &mut Vec<u8>) {
     match scalar {
         Scalar::Null => out.push(NULL),

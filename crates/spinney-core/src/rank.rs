@@ -3,6 +3,8 @@
 //! A rank is a 128-bit fraction; stored, it is big-endian without its trailing zero bytes, so that
 //! byte order is rank order and appended ranks are at most five bytes long.
 
+use crate::few_bytes;
+
 /// A rank; 0 is before all.
 pub type Rank = u128;
 
@@ -34,11 +36,19 @@ pub fn between(low: Rank, high: Rank) -> Option<Rank> {
     shortest.into_iter().find(|&rank| rank > low && rank < high)
 }
 
+/// Bytes of the stored form.
+#[inline]
+pub fn len(rank: Rank) -> usize {
+    RANK_LEN_MAX - rank.trailing_zeros() as usize / 8
+}
+
 /// Appends the stored form.
+#[inline]
 pub fn write(rank: Rank, out: &mut Vec<u8>) {
-    let bytes = rank.to_be_bytes();
-    let used = RANK_LEN_MAX - rank.trailing_zeros() as usize / 8;
-    out.extend_from_slice(&bytes[..used.min(RANK_LEN_MAX)]);
+    let end = out.len() + len(rank);
+    // A copy of fixed length needs no call.
+    out.extend_from_slice(&rank.to_be_bytes());
+    out.truncate(end);
 }
 
 /// Reads the stored form; `None` when it is not one.
@@ -47,9 +57,9 @@ pub fn read(bytes: &[u8]) -> Option<Rank> {
     if bytes.is_empty() || bytes.len() > RANK_LEN_MAX || bytes.last() == Some(&0) {
         return None;
     }
-    let mut wide = [0; RANK_LEN_MAX];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    Some(Rank::from_be_bytes(wide))
+    let (high, low) = bytes.split_at(bytes.len().min(8));
+    let word = |bytes| Rank::from(few_bytes::word(bytes).swap_bytes());
+    Some(word(high) << 64 | word(low))
 }
 
 /// `count` ranks spread evenly between two; `None` when they do not fit.

@@ -226,7 +226,8 @@ impl ContainerHead {
 
     /// The sealed record.
     pub fn encode(&self, tree: TreeId, id: u64) -> Vec<u8> {
-        let mut record = vec![0; SEAL_LEN];
+        let mut record = Vec::with_capacity(SEAL_LEN + 24 + self.counts.len());
+        record.resize(SEAL_LEN, 0);
         record.push(match self.container {
             Container::Map => 0,
             Container::List => 1,

@@ -81,47 +81,92 @@ impl Value {
 
     /// Drives `visitor` over this value, without recursion.
     pub fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
-        enum Open<'a> {
-            Map(members::Iter<'a, Value>),
-            List(std::slice::Iter<'a, Value>),
-        }
+        let mut next = match self.shape() {
+            Shape::Scalar(scalar) => return visitor.scalar(scalar),
+            Shape::Container(open) => Some(open),
+        };
         let mut stack: SmallVec<[Open<'_>; 4]> = SmallVec::new();
-        let mut next = Some(self);
         loop {
-            if let Some(value) = next.take() {
-                match value {
-                    Value::Null => visitor.scalar(Scalar::Null)?,
-                    Value::Bool(value) => visitor.scalar(Scalar::Bool(*value))?,
-                    Value::Number(number) => visitor.scalar(Scalar::Number(number.as_num()))?,
-                    Value::String(text) => visitor.scalar(Scalar::String(Text::new(text)))?,
-                    Value::Bytes(bytes) => visitor.scalar(Scalar::Bytes(bytes))?,
-                    Value::Map(map) => {
-                        visitor.open(Container::Map)?;
-                        stack.push(Open::Map(map.0.iter()));
-                    }
-                    Value::List(list) => {
-                        visitor.open(Container::List)?;
-                        stack.push(Open::List(list.0.iter()));
-                    }
+            match next.take() {
+                Some(open) => {
+                    visitor.open(open.container())?;
+                    stack.push(open);
+                }
+                None => {
+                    visitor.close()?;
+                    stack.pop();
                 }
             }
             next = match stack.last_mut() {
+                Some(open) => visitor.scalars(open)?,
                 None => return Ok(()),
-                Some(Open::Map(entries)) => match entries.next() {
-                    Some((key, value)) => {
-                        let suffix = Stretch::from(&key[..]);
-                        visitor.stored_key(StoredKey { prefix: &[], suffix })?;
-                        Some(value)
-                    }
-                    None => None,
-                },
-                Some(Open::List(elements)) => elements.next(),
             };
-            if next.is_none() {
-                visitor.close()?;
-                stack.pop();
+        }
+    }
+
+    #[inline(always)]
+    fn shape(&self) -> Shape<'_> {
+        Shape::Scalar(match self {
+            Value::Null => Scalar::Null,
+            Value::Bool(value) => Scalar::Bool(*value),
+            Value::Number(number) => Scalar::Number(number.as_num()),
+            Value::String(text) => Scalar::String(Text::new(text)),
+            Value::Bytes(bytes) => Scalar::Bytes(bytes),
+            Value::Map(map) => return Shape::Container(Open(Rest::Map(map.0.iter()))),
+            Value::List(list) => return Shape::Container(Open(Rest::List(list.0.iter()))),
+        })
+    }
+}
+
+/// A value as visitors see it.
+enum Shape<'a> {
+    Scalar(Scalar<'a>),
+    Container(Open<'a>),
+}
+
+/// A container of a [`Value`] that a visitor is in, with the members that are still to come.
+pub struct Open<'a>(Rest<'a>);
+
+enum Rest<'a> {
+    Map(members::Iter<'a, Value>),
+    List(std::slice::Iter<'a, Value>),
+}
+
+impl<'a> Open<'a> {
+    fn container(&self) -> Container {
+        match self.0 {
+            Rest::Map(_) => Container::Map,
+            Rest::List(_) => Container::List,
+        }
+    }
+
+    /// What [`Visitor::scalars`] does.
+    #[inline]
+    pub(crate) fn scalars(
+        &mut self,
+        visitor: &mut (impl Visitor + ?Sized),
+    ) -> Result<Option<Open<'a>>> {
+        match &mut self.0 {
+            Rest::Map(entries) => {
+                for (key, value) in entries {
+                    let suffix = Stretch::from(&key[..]);
+                    visitor.stored_key(StoredKey { prefix: &[], suffix })?;
+                    match value.shape() {
+                        Shape::Scalar(scalar) => visitor.scalar(scalar)?,
+                        Shape::Container(open) => return Ok(Some(open)),
+                    }
+                }
+            }
+            Rest::List(elements) => {
+                for value in elements {
+                    match value.shape() {
+                        Shape::Scalar(scalar) => visitor.scalar(scalar)?,
+                        Shape::Container(open) => return Ok(Some(open)),
+                    }
+                }
             }
         }
+        Ok(None)
     }
 }
 

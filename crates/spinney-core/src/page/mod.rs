@@ -457,16 +457,16 @@ pub fn body_len_of_parts(count: usize, entries_len: usize) -> usize {
     }
 }
 
-/// Appends what stands before such entries, whose lengths are given; the ids of a list's may count up from
-/// another first one.
+/// Appends what stands before such entries, whose ends are given; the ids of a list's may count up from another
+/// first one.
 #[inline]
 pub fn write_header_of_parts(
-    part_lens: impl ExactSizeIterator<Item = usize>,
+    part_ends: impl ExactSizeIterator<Item = usize>,
     entries_len: usize,
     first_id: u64,
     out: &mut Vec<u8>,
 ) {
-    let count = part_lens.len();
+    let count = part_ends.len();
     if count == 0 {
         return;
     }
@@ -476,13 +476,19 @@ pub fn write_header_of_parts(
     if first_id != 0 {
         varint::write(first_id, out);
     }
-    let mut offset = 0;
-    for len in part_lens.take(count - 1) {
-        offset += len;
-        match width_bits {
-            0 => out.push(offset as u8),
-            1 => out.extend_from_slice(&(offset as u16).to_le_bytes()),
-            _ => out.extend_from_slice(&(offset as u32).to_le_bytes()),
+    let at = out.len();
+    out.resize(at + ((count - 1) << width_bits), 0);
+    let offsets = &mut out[at..];
+    // Without a look at the room for each, in copies of fixed length.
+    match width_bits {
+        0 => part_ends.zip(offsets).for_each(|(end, offset)| *offset = end as u8),
+        1 => {
+            let offsets = offsets.as_chunks_mut().0.iter_mut();
+            part_ends.zip(offsets).for_each(|(end, offset)| *offset = (end as u16).to_le_bytes());
+        }
+        _ => {
+            let offsets = offsets.as_chunks_mut().0.iter_mut();
+            part_ends.zip(offsets).for_each(|(end, offset)| *offset = (end as u32).to_le_bytes());
         }
     }
 }
