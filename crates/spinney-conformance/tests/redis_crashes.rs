@@ -200,7 +200,7 @@ fn an_import_is_cut_and_leaves_nothing() {
     assert!(left.is_sound() && left.ahead > 100, "{left:?}");
     drop(snapshot);
     let deleted = store.reclaim().expect("reclaims");
-    assert!(deleted as u64 >= left.ahead, "{deleted} of {} records were given back", left.ahead);
+    assert!(deleted >= left.ahead, "{deleted} of {} records were given back", left.ahead);
     store.write(|tx| tx.set("/small", &2.into())).expect("writes");
     let report = store.read().and_then(|snapshot| snapshot.check()).expect("checks");
     assert!(report.is_sound() && report.queued == 0 && report.ahead == 0, "{report:?}");

@@ -403,3 +403,33 @@ fn items_below(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_they_were_written_weighed_or_not() {
+        let whats = [
+            What::Container(Container::Map),
+            What::Container(Container::List),
+            What::Chunks,
+            What::Ids { end: 1 << 40 },
+        ];
+        for (tag, what) in (0..).zip(whats) {
+            for weight in [None, Some(0), Some(u64::MAX)] {
+                for except in [vec![], vec![3, 1 << 50]] {
+                    let item = Item { except, removed: 9, weight, ..Item::new(5, 7, what) };
+                    let record = item.encode();
+                    assert_eq!(record[SEAL_LEN], if weight.is_some() { tag + 4 } else { tag });
+                    assert_eq!(Item::decode(&item.key(), &record).expect("it reads"), item);
+                }
+            }
+        }
+        let mut unknown = vec![0; SEAL_LEN];
+        unknown.push(8);
+        let key = Item::new(5, 7, What::Chunks).key();
+        seal(&key, &mut unknown);
+        assert!(Item::decode(&key, &unknown).is_err());
+    }
+}
