@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spinney::backends::fjall::{self, Fjall};
 use spinney::backends::lmdb::{Lmdb, Options};
 use spinney::formats::{Fidelity, JsonWriter, Layout};
-use spinney::{ErrorKind, Existing, Result, Transaction, Value};
+use spinney::{ErrorKind, Existing, Receiver, Result, Transaction, Value};
 use spinney_conformance::fault::{Fault, Operation, Plan};
 use spinney_conformance::{folder, timed};
 use spinney_core::backend::{Backend, Revision};
@@ -43,7 +43,7 @@ const LARGE: &[Step] = &[
     |tx| tx.remove("/a/big").and_then(|_| tx.remove("/a/list")).map(drop),
 ];
 
-fn bulk(visitor: &mut dyn Visitor) -> Result<()> {
+fn bulk(visitor: &mut Receiver<'_, '_>) -> Result<()> {
     visitor.open(Container::List)?;
     let text = "bulk ".repeat(150);
     for n in 0..12_500 {

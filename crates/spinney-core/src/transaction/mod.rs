@@ -11,6 +11,7 @@ mod merge;
 mod patch;
 mod place;
 mod reading;
+mod receiver;
 mod review;
 mod root;
 mod route;
@@ -32,6 +33,7 @@ use crate::pending::{LOG_TRIM_LEN, Pending};
 
 use access::Deed;
 pub use commit::{Commit, Preview};
+pub use receiver::Receiver;
 pub use review::{Proposed, Review};
 use route::Bounds;
 pub use route::Route;

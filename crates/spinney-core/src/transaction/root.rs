@@ -11,13 +11,13 @@ use crate::key::{EncodedKey, Key};
 use crate::visit::{Container, Visitor};
 use crate::without::Without;
 
-use super::{Transaction, encoded_key};
+use super::{Receiver, Transaction, encoded_key};
 
 impl Transaction<'_> {
     /// Replaces all trees by the members of an object.
     pub(super) fn set_root(
         &mut self,
-        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+        source: impl FnOnce(&mut Receiver<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         self.last_parent = None;
         self.trail.clear();
@@ -31,7 +31,7 @@ impl Transaction<'_> {
             fresh: Vec::new(),
             first_ids: Vec::new(),
         };
-        let built = source(&mut Without::new(&mut members, kept));
+        let built = source(&mut Receiver::of_root(&mut Without::new(&mut members, kept)));
         let RootMembers { fresh, first_ids, .. } = members;
         if let Err(error) = built {
             for (tree, first_id) in first_ids {

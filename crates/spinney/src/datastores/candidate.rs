@@ -7,7 +7,7 @@ use spinney_core::backend::Revision;
 use spinney_core::read::Marks;
 use spinney_core::read::marks;
 use spinney_core::view::View;
-use spinney_core::{Error, ErrorKind, Result};
+use spinney_core::{Error, ErrorKind, Result, Visitor};
 
 use super::notes::{self, Changes};
 use super::{Datastore, Datastores, confirm};
