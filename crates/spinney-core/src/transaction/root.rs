@@ -20,6 +20,7 @@ impl Transaction<'_> {
         source: impl FnOnce(&mut Receiver<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         self.last_parent = None;
+        self.replaces_root = true;
         self.trail.clear();
         self.trail.push((0, None));
         let kept = self.kept;
