@@ -55,6 +55,15 @@ pub fn say(words: impl Display) {
     let _ = writeln!(stdout, "said: {words}").and_then(|()| stdout.flush());
 }
 
+/// Sends a signal, such as `-STOP`.
+///
+/// # Panics
+/// When that fails.
+pub fn signal(child: &Child, signal: &str) {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(status.expect("kill runs").success());
+}
+
 /// Ends a child without a chance to clean up.
 ///
 /// # Panics

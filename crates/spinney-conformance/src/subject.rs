@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use spinney::formats::{self, Fidelity, JsonWriter, Layout, ReadOptions};
 use spinney::{
-    Committed, ErrorKind, Existing, OpenOptions, Result, Snapshot, Store, Transaction, Value,
-    Visitor,
+    Committed, ErrorKind, Existing, OpenOptions, Receiver, Result, Snapshot, Store, Transaction,
+    Value,
 };
 use spinney_core::Memory;
 use spinney_core::backend::{Backend, Revision};
@@ -60,8 +60,9 @@ impl Subject {
         let now = text(&self.store);
         if text(&self.follower) != now {
             let options = || ReadOptions { tagged: true, ..ReadOptions::default() };
-            let read =
-                |visitor: &mut dyn Visitor| formats::read_with(now.as_bytes(), options(), visitor);
+            let read = |visitor: &mut Receiver<'_, '_>| {
+                formats::read_with(now.as_bytes(), options(), visitor)
+            };
             self.follower
                 .write(|tx| tx.set_with("", Existing::Any, read))
                 .expect("the follower imports");

@@ -11,7 +11,7 @@ use spinney::backends::mongodb::{self, MongoDb};
 use spinney::backends::redis::{self, Redis};
 use spinney::formats::{Fidelity, JsonWriter, Layout};
 use spinney::network::Network;
-use spinney::{ErrorKind, Existing, Result, Transaction, Value};
+use spinney::{ErrorKind, Existing, Receiver, Result, Transaction, Value};
 use spinney_conformance::fault::{Fault, Operation, Plan};
 use spinney_conformance::servers::PATIENT;
 use spinney_conformance::servers::mongodb::MongoServer;
@@ -50,7 +50,7 @@ const LARGE: &[Step] = &[
     |tx| tx.remove("/a/big").and_then(|_| tx.remove("/a/list")).map(drop),
 ];
 
-fn bulk(visitor: &mut dyn Visitor) -> Result<()> {
+fn bulk(visitor: &mut Receiver<'_, '_>) -> Result<()> {
     visitor.open(Container::List)?;
     let text = "bulk ".repeat(150);
     for n in 0..12_500 {

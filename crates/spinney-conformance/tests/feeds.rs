@@ -1,4 +1,4 @@
-//! Feeds in other processes, while writers and subscribers are killed and the log is trimmed.
+//! Feeds in other processes, while writers and subscribers are killed, subscribers are stopped and the log is trimmed.
 //!
 //! Other processes are this binary again, which runs `child` with a role from the environment.
 
@@ -13,13 +13,15 @@ use spinney::expand::Contained;
 use spinney::feed::{Bookmark, Change, Event};
 use spinney::value::ValueBuilder;
 use spinney::{Durability, Store, Value};
-use spinney_conformance::child::{self, said, say, start};
+use spinney_conformance::child::{self, said, say, signal, start};
 use spinney_conformance::{folder, timed};
 
 const RECONNECTS: usize = 1_000;
 const KILLS: usize = 150;
 /// Events after which a subscriber begins anew from its bookmark.
 const EVENTS_MAX: usize = 3;
+/// Commits that are made while a subscriber is stopped.
+const WHILE_STOPPED: u64 = 20;
 
 fn open(dir: &Path) -> Store {
     spinney::open(&format!("lmdb:{}", dir.display())).expect("the store opens")
@@ -134,6 +136,19 @@ impl Group {
     }
 }
 
+/// Stops a subscriber, wherever it is, and waits for commits, for which nobody waits.
+fn goes_on_without(store: &Store, follower: &Child) {
+    signal(follower, "-STOP");
+    let newest = store.read().and_then(|state| state.revision()).expect("reads");
+    for upto in newest + 1..newest + WHILE_STOPPED {
+        let found = store.wait(upto - 1, Duration::from_secs(60)).expect("waits");
+        assert!(found >= upto, "the writer waits for a subscriber that is stopped");
+    }
+    if fastrand::bool() {
+        signal(follower, "-CONT");
+    }
+}
+
 #[test]
 fn feeds_survive_kills_reconnects_and_trimming() {
     let folder = folder::temporary();
@@ -154,6 +169,9 @@ fn feeds_survive_kills_reconnects_and_trimming() {
                 Group::kill(&mut group.writer);
                 group.writer = Group::begin(&dir, "write");
             } else {
+                if fastrand::bool() {
+                    goes_on_without(&store, &group.follower);
+                }
                 Group::kill(&mut group.follower);
                 if fastrand::u8(..4) == 0 {
                     thread::sleep(Duration::from_millis(fastrand::u64(..60)));

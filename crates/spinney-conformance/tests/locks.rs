@@ -3,13 +3,13 @@
 //! Other processes are this binary again, which runs `child` with a role from the environment.
 
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use spinney::{Durability, ErrorKind, Lock, LockOptions, OpenOptions, Result, Store};
-use spinney_conformance::child::{self, kill, said, say, start};
+use spinney_conformance::child::{self, kill, said, say, signal, start};
 use spinney_conformance::servers::redis::RedisServer;
 use spinney_conformance::subject::number;
 use spinney_conformance::{folder, timed};
@@ -101,11 +101,6 @@ fn begin(role: &str, url: &str) -> (Child, Receiver<String>, String) {
 
 fn next(heard: &Receiver<String>) -> String {
     heard.recv_timeout(LONG).expect("it says something")
-}
-
-fn signal(child: &Child, signal: &str) {
-    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
-    assert!(status.expect("kill runs").success());
 }
 
 fn set(store: &Store, path: &str) -> Result<()> {

@@ -3,7 +3,7 @@
 //! Other processes are this binary again, which runs `child` with a role from the environment.
 
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -14,7 +14,7 @@ use spinney::{
     Answer, Durability, Edit, Ended, ErrorKind, OpenOptions, Proposal, Store, Subscriber,
     SubscriberOptions, Subscription, Value,
 };
-use spinney_conformance::child::{self, kill, said, say, start};
+use spinney_conformance::child::{self, kill, said, say, signal, start};
 use spinney_conformance::fault::{Fault, Operation, Plan};
 use spinney_conformance::{folder, timed};
 use spinney_core::Memory;
@@ -126,11 +126,6 @@ fn judge(role: &str, dir: &Path) -> (Child, Receiver<String>) {
 
 fn next(heard: &Receiver<String>) -> String {
     heard.recv_timeout(LONG).expect("it says something")
-}
-
-fn signal(child: &Child, signal: &str) {
-    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
-    assert!(status.expect("kill runs").success());
 }
 
 fn set_verdict(store: &Store, verdict: &str) -> spinney::Result<u64> {

@@ -439,7 +439,7 @@ pub fn check_meta(meta: &[u8]) -> Result<()> {
 
 impl Build<'_, '_> {
     /// Begins a member: `encode` appends the length of its key and that, and returns the length and the head.
-    #[inline]
+    #[inline(always)]
     fn add_key(
         &mut self,
         text_len: usize,
@@ -494,7 +494,7 @@ impl Visitor for Build<'_, '_> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn key(&mut self, key: Key<'_>) -> Result<()> {
         let text_len = if let Key::Text(text) = key { text.len() } else { 0 };
         self.add_key(text_len, |out| key.encode_with_len(out))

@@ -98,7 +98,7 @@ impl Value {
                 }
             }
             next = match stack.last_mut() {
-                Some(open) => visitor.scalars(open)?,
+                Some(open) => open.scalars(visitor)?,
                 None => return Ok(()),
             };
         }
@@ -112,8 +112,8 @@ impl Value {
             Value::Number(number) => Scalar::Number(number.as_num()),
             Value::String(text) => Scalar::String(Text::new(text)),
             Value::Bytes(bytes) => Scalar::Bytes(bytes),
-            Value::Map(map) => return Shape::Container(Open(Rest::Map(map.0.iter()))),
-            Value::List(list) => return Shape::Container(Open(Rest::List(list.0.iter()))),
+            Value::Map(map) => return Shape::Container(Open::Map(map.0.iter())),
+            Value::List(list) => return Shape::Container(Open::List(list.0.iter())),
         })
     }
 }
@@ -124,30 +124,24 @@ enum Shape<'a> {
     Container(Open<'a>),
 }
 
-/// A container of a [`Value`] that a visitor is in, with the members that are still to come.
-pub struct Open<'a>(Rest<'a>);
-
-enum Rest<'a> {
+/// A container that a visitor is in, with the members that are still to come.
+enum Open<'a> {
     Map(members::Iter<'a, Value>),
     List(std::slice::Iter<'a, Value>),
 }
 
 impl<'a> Open<'a> {
     fn container(&self) -> Container {
-        match self.0 {
-            Rest::Map(_) => Container::Map,
-            Rest::List(_) => Container::List,
+        match self {
+            Open::Map(_) => Container::Map,
+            Open::List(_) => Container::List,
         }
     }
 
-    /// What [`Visitor::scalars`] does.
-    #[inline]
-    pub(crate) fn scalars(
-        &mut self,
-        visitor: &mut (impl Visitor + ?Sized),
-    ) -> Result<Option<Open<'a>>> {
-        match &mut self.0 {
-            Rest::Map(entries) => {
+    /// Gives the next members up to one that is a container, which it returns.
+    fn scalars(&mut self, visitor: &mut (impl Visitor + ?Sized)) -> Result<Option<Open<'a>>> {
+        match self {
+            Open::Map(entries) => {
                 for (key, value) in entries {
                     let suffix = Stretch::from(&key[..]);
                     visitor.stored_key(StoredKey { prefix: &[], suffix })?;
@@ -157,7 +151,7 @@ impl<'a> Open<'a> {
                     }
                 }
             }
-            Rest::List(elements) => {
+            Open::List(elements) => {
                 for value in elements {
                     match value.shape() {
                         Shape::Scalar(scalar) => visitor.scalar(scalar)?,

@@ -8,7 +8,6 @@ use crate::few_bytes;
 use crate::key::{Key, StoredKey, not_a_key};
 use crate::number::Num;
 use crate::stretch::Stretch;
-use crate::value::Open;
 use crate::view::StoredMap;
 
 /// The two kinds of container.
@@ -117,12 +116,6 @@ pub trait Visitor {
     #[inline]
     fn stored_key(&mut self, key: StoredKey<'_>) -> Result<()> {
         self.key(Key::decode(&key.bytes()).ok_or_else(not_a_key)?)
-    }
-    /// The scalars among the next members of a container, and their keys, up to a member that is a container:
-    /// that is returned, its key told. One call for many of them is what whoever receives them from a
-    /// [`Value`](crate::Value) saves.
-    fn scalars<'v>(&mut self, open: &mut Open<'v>) -> Result<Option<Open<'v>>> {
-        open.scalars(self)
     }
     /// As [`Visitor::scalar`], with a text straight from a page: a receiver that copies texts can
     /// check that they are UTF-8 all at once.

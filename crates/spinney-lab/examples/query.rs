@@ -1,6 +1,5 @@
-//! The filter query of the suite's first row on LMDB, beside parsing the text and asking the
-//! fastest JSONPath crate:
-//! `query [SIZE] [ROUNDS]`, in one run. With `profile` behind them only the query on LMDB is run, below
+//! The filter query of the suite's first row on LMDB, beside parsing the text and asking another JSONPath
+//! crate, with its bounds as claims: `query [SIZE] [ROUNDS]`, in one run. With `profile` behind them only the query on LMDB is run, below
 //! `profiled`, for a profiler.
 
 use std::hint::black_box;
@@ -9,9 +8,16 @@ use std::time::{Duration, Instant};
 use spinney::formats::{self, Dialect};
 use spinney::query::{Query, QueryLimits};
 use spinney::transaction::Existing;
+use spinney_lab::claims::{Claim, Side, Unit};
 use spinney_lab::datastore::document::{Documents, State};
+use spinney_lab::render_claims;
 
 type Failed = Box<dyn std::error::Error>;
+
+/// What the query may take over 100 000 items.
+const QUERY_US_MAX: f64 = 15_000.0;
+/// How many times as fast it must be.
+const SPEED_MIN: f64 = 5.0;
 
 fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -67,8 +73,13 @@ fn main() -> Result<(), Failed> {
     drop(parsed);
     let peer =
         measure("serde_json and serde_json_path", rounds, || only(path.query(&parse()?).all()))?;
-    let ratio = peer.as_secs_f64() / ours.as_secs_f64();
-    println!("{size} items: {ratio:.1} times the speed of serde_json and serde_json_path");
+    let [ours, peer] = [ours, peer].map(|took| took.as_secs_f64() * 1e6);
+    let promise = "a filter query over all items, without an index";
+    let query = Claim::value(promise, "lmdb", Some(size), ours, Unit::Microseconds);
+    let promise = "its speed against serde_json parsing and serde_json_path";
+    let speed = Claim::ratio(promise, "lmdb", Some(size), [peer, ours], Unit::Microseconds);
+    let claims = [query.at_most(QUERY_US_MAX), speed.bounded(Side::AtLeast, SPEED_MIN)];
+    anstream::print!("{}", render_claims(&claims));
     Ok(())
 }
 

@@ -124,12 +124,11 @@ impl<'v> Compiler<'v> {
         let mut names_done = 0;
         loop {
             while let Some((id, schema)) = self.pending.pop() {
-                let read = keywords::read(&mut self, schema);
-                let (assertions, applicators) = read.map_err(|error| {
-                    error.at(format_args!("the schema at `{}`", self.nodes[id].location))
-                })?;
+                let place = self.nodes[id].location.clone();
+                let at = |error: Error| error.at(format_args!("the schema at `{place}`"));
+                let (assertions, applicators) = keywords::read(&mut self, schema).map_err(at)?;
                 if let Value::Map(map) = schema {
-                    for constraint in vocabulary::read(map, &self.nodes[id].location)? {
+                    for constraint in vocabulary::read(map, &place).map_err(at)? {
                         self.nodes[id].constraints.push(self.constraints.len());
                         self.constraints.push(constraint);
                     }

@@ -3,8 +3,10 @@
 mod common;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use common::session::stored;
 use common::value;
 use serde_json::{Value as Json, json};
 use spinney_core::backend::{Backend, Snapshot};
@@ -73,6 +75,9 @@ where
     }
 }
 
+/// What is kept of all values that a schema's keywords are about.
+type Index = BTreeMap<Vec<u8>, Vec<u8>>;
+
 /// A store with `count` items in a list and in a map, below a discriminator.
 struct Large {
     store: Memory,
@@ -96,8 +101,29 @@ impl Large {
         Large { store, count }
     }
 
+    /// What the schema has in its index of all that is stored.
+    fn index(&self, schema: &Schema) -> Index {
+        let mut index = Index::new();
+        if !schema.needs_index() {
+            return index;
+        }
+        let snapshot = self.store.snapshot().expect("a snapshot");
+        let document = stored(&self.store, &*snapshot);
+        let entries = schema.entries(None, document.as_ref(), &Changes::everything());
+        let report = entries
+            .expect("reads")
+            .judge(schema, |key, change| change(&[], index.entry(key.to_vec()).or_default()));
+        assert!(report.expect("judges").is_valid());
+        index
+    }
+
     /// Reads and verdict of one commit, which is undone.
-    fn cost(&self, schema: &Schema, edit: &dyn Fn(&mut Transaction<'_>, u64)) -> (u64, Report) {
+    fn cost(
+        &self,
+        schema: &Schema,
+        index: &Index,
+        edit: &dyn Fn(&mut Transaction<'_>, u64),
+    ) -> (u64, Report) {
         let mut transaction = Transaction::begin(&self.store).expect("begins");
         edit(&mut transaction, self.count / 2);
         let before = self.store.snapshot().expect("a snapshot");
@@ -114,7 +140,14 @@ impl Large {
             let inner = Document::new(node).expect("a node");
             Counted { inner, reads: Rc::clone(&reads) }
         });
-        let report = schema.validate_change(Some(&before), Some(&after), &changes).expect("reads");
+        let mut report =
+            schema.validate_change(Some(&before), Some(&after), &changes).expect("reads");
+        let entries = schema.entries(Some(&before), Some(&after), &changes).expect("reads");
+        let judged = entries.judge(schema, |key, change| {
+            reads.set(reads.get() + 1);
+            change(index.get(key).map_or(&[], |content| content), &mut Vec::new())
+        });
+        report.append(judged.expect("judges"));
         let counted = reads.get();
         let mut undo = Transaction::begin(&self.store).expect("begins");
         undo.apply(&diff.invert()).expect("applies");
@@ -260,14 +293,28 @@ fn one_change_costs_the_same_among_a_thousand_and_a_million() {
                 "unevaluatedProperties": false
             }),
         ),
+        (
+            "references and unique members",
+            json!({
+                "properties": {
+                    "list": {
+                        "items": {
+                            "properties": { "port": { "x-spinney-reference": { "value": "/map/*/port" } } }
+                        }
+                    },
+                    "map": { "x-spinney-unique": [["/name"], ["/id", "/name"]] }
+                }
+            }),
+        ),
         ("dependent schemas", json!({ "dependentSchemas": { "mode": branch } })),
     ];
     let (small, large) = (Large::new(1_000), Large::new(1_000_000));
     for (schema_name, schema) in &schemas {
         let schema = compile(schema);
+        let stores = [&small, &large].map(|store| (store, store.index(&schema)));
         for (edit_name, edit) in edits() {
             let [(few, report), (many, _)] =
-                [&small, &large].map(|store| store.cost(&schema, &*edit));
+                stores.each_ref().map(|(store, index)| store.cost(&schema, index, &*edit));
             let what =
                 format!("{schema_name}: {edit_name}: {few} reads of 1 000, {many} of 1 000 000");
             println!("{what}");

@@ -5,13 +5,14 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use common::session::{Session, Supply, paths};
 use common::{random, read, value};
 use fastrand::Rng;
 use spinney_core::{ErrorKind, Value};
-use spinney_schema::{Documents, Options, Schema};
+use spinney_schema::{Documents, Draft, Options, Schema};
 
 /// Commits in `make test`.
 const EDITS: usize = 200_000;
@@ -26,6 +27,8 @@ fn number(variable: &str) -> Option<u64> {
 #[derive(Default)]
 struct Seen {
     schemas: usize,
+    /// Drafts that they are of.
+    drafts: BTreeSet<String>,
     /// Nodes of all documents.
     nodes: usize,
     valid: usize,
@@ -43,7 +46,8 @@ fn incremental_verdict_is_the_full_one() {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(run(thread))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no difference")).collect()
     });
-    for Seen { schemas, nodes, valid, invalid } in seen {
+    for Seen { schemas, drafts, nodes, valid, invalid } in seen {
+        assert_eq!(drafts.len(), Draft::ALL.len(), "{drafts:?}");
         let nodes = nodes / (valid + invalid);
         println!("{schemas} schemas, {valid} valid and {invalid} refused commits of {nodes} nodes");
         assert!(valid > invalid / 10 && invalid > valid / 10, "one verdict hardly occurs");
@@ -80,6 +84,7 @@ fn run(rng: &mut Rng, edits: usize) -> Seen {
         let Some(start) = valid_document(&mut rng, &schema) else { continue };
         let oracle = jsonschema::options().build(&json).expect("a schema");
         seen.schemas += 1;
+        seen.drafts.insert(json["$schema"].to_string());
         let mut session = Session::new(&schema, &oracle, &start);
         for _ in 0..EDITS_PER_SCHEMA {
             seen.nodes += paths(&session.document).len();

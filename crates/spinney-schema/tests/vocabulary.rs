@@ -376,11 +376,18 @@ fn keywords_that_apply_only_at_times_are_refused() {
         json!({ "x-spinney-reference": { "key": "/a", "value": "/a" } }),
         json!({ "x-spinney-unique": ["/a"] }),
         json!({ "x-spinney-unique": [[]] }),
+        json!({ "x-spinney-uniqe": [["/a"]] }),
     ] {
-        let error = Schema::compile(&value(&malformed), &Documents::new(), Options::default())
+        let schema = json!({ "properties": { "x": { "items": malformed } } });
+        let error = Schema::compile(&value(&schema), &Documents::new(), Options::default())
             .expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        let place = "the schema at `#/properties/x/items`: ";
+        assert!(error.to_string().starts_with(place), "{error}");
     }
+    // A member may have any name.
+    let named = json!({ "properties": { "x-spinney-uniqe": { "x-other": 1 } } });
+    Schema::compile(&value(&named), &Documents::new(), Options::default()).expect("a schema");
 }
 
 /// Nothing recurses on the way down, nor when what was noted on it is dropped.

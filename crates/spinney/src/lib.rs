@@ -48,7 +48,7 @@ pub use locks::{Lock, LockInfo, LockOptions};
 pub use owners::OwnerId;
 pub use snapshot::{Member, Snapshot};
 pub use spinney_core::node::NodeKind;
-pub use spinney_core::transaction::{Commit, Existing, Transaction};
+pub use spinney_core::transaction::{Commit, Existing, Receiver, Transaction};
 pub use spinney_core::*;
 pub use store::{Committed, Durability, OpenOptions, Store, open};
 pub use store_limits::Limits;

@@ -188,7 +188,7 @@ fn status(all: &Datastores) -> Result<()> {
             out,
             "unconfirmed: {name}, goes back to revision {} in {} s",
             waiting.before,
-            waiting.left.as_secs()
+            waiting.left.as_millis().div_ceil(1_000)
         )
         .map_err(cannot_write)?;
     }

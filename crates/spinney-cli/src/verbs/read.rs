@@ -195,17 +195,22 @@ same hash when they are identical, numbers by their text, metadata included.
 
 Examples:
   spinney hash /people/42
-  spinney set /people/42 '{}' --if-hash \"$(spinney hash /people/42)\"")]
+  spinney set /people/42 '{}' --if-hash \"$(spinney hash /people/42)\"
+  spinney hash -d candidate /interfaces")]
 pub struct Hash {
     /// Path of the node; without it the whole store
     #[arg(default_value = "", hide_default_value = true)]
     path: String,
+
+    #[command(flatten)]
+    at: At,
 }
 
 impl Hash {
     pub fn run(self, global: &Global) -> Result<()> {
         let path = &self.path;
-        let hash = global.read()?.hash(path).map_err(|error| at("hash", path, error))?;
+        let state = self.at.read(global, path)?;
+        let hash = state.hash(path).map_err(|error| at("hash", path, error))?;
         let hash = hash.ok_or_else(|| no_node("hash", path))?;
         writeln!(stdout(), "{hash}").map_err(cannot_write)
     }

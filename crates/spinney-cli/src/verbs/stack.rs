@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::{Args, Subcommand};
 use spinney::Result;
-use spinney::layers::LayerSpec;
+use spinney::layers::{LayerSpec, cascade};
 
 use crate::global::{Global, Write};
 use crate::output::{cannot_write, stdout};
@@ -40,6 +40,7 @@ a tree of this store, or one of another store, by its URL: `NAME=URL#PATH`.
 Examples:
   spinney stack set settings user=/user system=/system default=/default
   spinney stack set app dir=json:.app.json# user=json:user.json# system=/app
+  spinney stack set app --cascade dir=json:.app.json#
   spinney get --stack settings --origin /editor
   spinney set --stack settings --layer user /editor/tab 4
   spinney remove --stack settings --layer user /editor/font")]
@@ -48,8 +49,13 @@ struct Set {
     name: String,
 
     /// The layers, the highest first
-    #[arg(required = true, value_name = "NAME=[URL#]PATH")]
+    #[arg(required_unless_present = "cascade", value_name = "NAME=[URL#]PATH")]
     layers: Vec<String>,
+
+    /// Elektra's cascade: `spec`, `proc`, `dir`, `user`, `system` and `default`, each the tree of its name
+    /// unless it is among the layers
+    #[arg(long)]
+    cascade: bool,
 
     #[command(flatten)]
     write: Write,
@@ -82,9 +88,12 @@ struct Node {
 impl Stack {
     pub fn run(self, global: &Global) -> Result<()> {
         match self.verb {
-            Verb::Set(Set { name, layers, write }) => {
+            Verb::Set(Set { name, layers, cascade: is_cascade, write }) => {
                 let layers = layers.iter().map(|layer| layer.parse());
-                let layers: Vec<LayerSpec> = layers.collect::<Result<_>>()?;
+                let mut layers: Vec<LayerSpec> = layers.collect::<Result<_>>()?;
+                if is_cascade {
+                    layers = cascade(&layers)?;
+                }
                 global.open_or_create(&write)?.set_stack(&name, &layers).map(drop)
             }
             Verb::Remove(Remove { name, write }) => {

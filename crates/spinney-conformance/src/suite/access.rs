@@ -25,6 +25,7 @@ pub(super) const CASES: &[Case] = &[
     ("large values of the log without what is hidden", large_values),
     ("conditions do not tell", conditions),
     ("locks, schemas and subscribers do not tell", reviewers),
+    ("unique values and references do not tell of whom", unique_values),
     ("stacks and datastores", layers),
     ("datastores as far as they may be read", datastores),
     ("datastores of which nothing may be read", unseen_datastores),
@@ -388,6 +389,41 @@ fn reviewers(s: &Subject) {
     assert_eq!(refused.kind(), Denied);
     assert!(!refused.to_string().contains("plans"), "{refused}");
     drop(subscription);
+}
+
+/// What is hidden may be why a schema refuses. That it refuses is all that is told, in the same words whatever the reason.
+fn unique_values(s: &Subject) {
+    if !filled(s) {
+        return;
+    }
+    let deny = r#"[{"deny": "read", "to": "ann", "path": "/people/bob"},"#;
+    set_rules(&s.store, &RULES.replacen('[', deny, 1));
+    put(s, "/people/bob/badge", "4711");
+    put(s, "/people/ann/badge", "1");
+    let schema = r#"{
+        "x-spinney-unique": [["/badge"]],
+        "additionalProperties": {
+            "properties": { "badge": {"type": "integer"}, "boss": {"x-spinney-reference": {"key": "/*"}} }
+        }
+    }"#;
+    s.store.set_schema("/people", &json(schema), Default::default()).expect("it fits");
+    let ann = ann(s);
+    assert_eq!(ann.read().unwrap().kind("/people/bob").expect("reads"), None);
+    let refusal = |path: &str, value: &Value| {
+        let before = s.revision();
+        let refused = ann.write(|tx| tx.set(path, value)).expect_err("it is refused");
+        assert_eq!((refused.kind(), s.revision()), (Invalid, before), "{refused}");
+        refused.to_string()
+    };
+    let plain = refusal("/people/ann/badge", &"text".into());
+    for part in ["badge", "bob", "4711", "integer", "unique"] {
+        assert!(!plain.contains(part), "{plain}");
+    }
+    assert_eq!(refusal("/people/ann/badge", &4711.into()), plain, "it is taken");
+    assert_eq!(refusal("/people/ann/boss", &"nobody".into()), plain, "there is none");
+    ann.write(|tx| tx.set("/people/ann/badge", &2.into())).expect("it is free");
+    let told = s.store.write(|tx| tx.set("/people/ann/badge", &4711.into())).expect_err("taken");
+    assert!(told.to_string().contains("another `/badge` than its siblings"), "{told}");
 }
 
 /// What ann sees of `/people` over her own notes.

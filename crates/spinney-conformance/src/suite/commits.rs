@@ -1,7 +1,9 @@
 //! Commits: atomic, numbered, seen by later snapshots only, described by their diffs.
 
 use spinney::ErrorKind::{Conflict, InvalidInput};
-use spinney::{Container, Error, Existing, Key, Result, Scalar, Transaction, Value, Visitor};
+use spinney::{
+    Container, Error, Existing, Key, Receiver, Result, Scalar, Transaction, Value, Visitor,
+};
 
 use super::Case;
 use crate::subject::{Subject, json, text};
@@ -55,7 +57,7 @@ fn given_up(s: &Subject) {
 }
 
 /// Some members, and then an error.
-fn fails_after(members: usize, len: usize) -> impl Fn(&mut dyn Visitor) -> Result<()> {
+fn fails_after(members: usize, len: usize) -> impl Fn(&mut Receiver<'_, '_>) -> Result<()> {
     move |visitor| {
         visitor.open(Container::Map)?;
         for n in 0..members {
@@ -96,7 +98,7 @@ fn failing_source_at_the_root(s: &Subject) {
     }
     s.set("", r#"{"a": {"x": 1}, "b": 2}"#);
     let before = s.text("");
-    let source = |visitor: &mut dyn Visitor| {
+    let source = |visitor: &mut Receiver<'_, '_>| {
         visitor.open(Container::Map)?;
         for name in ["a", "c"] {
             visitor.key(Key::new(name))?;

@@ -32,6 +32,7 @@ pub(super) const CASES: &[Case] = &[
     ("nobody can refuse that a commit is rolled back", overruled),
     ("what a commit is rolled back by is not forgotten", kept_to_roll_back),
     ("what waits for its confirmation waits in its store alone, and once", waits_nowhere_else),
+    ("a candidate that is imported rests on what came with it", imported),
     ("datastores are copied and reset", copies),
     ("what is pushed is there as long as who pushes", pushed),
     ("what is provided is made when it is read", provided),
@@ -411,6 +412,22 @@ fn waits_nowhere_else(s: &Subject) {
     s.store.write(|tx| tx.set("/.unconfirmed/deadline", &far)).expect("sets");
     let all = s.store.datastores().expect("it is rolled back");
     assert_eq!(text(&all, Running), r#"{"new":true}"#);
+}
+
+fn imported(s: &Subject) {
+    let Some(all) = datastores(s) else { return };
+    set(&all, Running, "/a", "1");
+    set(&all, Candidate, "/a", "2");
+    let exported = s.store.read().and_then(|state| state.get("")).expect("reads").expect("a root");
+    commit(&all).expect("it becomes running");
+    set(&all, Running, "", r#"{"other": true}"#);
+    s.write(|tx| tx.set("", &exported));
+    assert_eq!(all.candidate().expect("an answer"), CandidateState::Changed(s.revision()));
+    set(&all, Running, "/b", "3");
+    assert_eq!(text(&all, Candidate), r#"{"a":2}"#);
+    assert_eq!(all.conflicts().expect("an answer"), []);
+    commit(&all).expect("nobody has changed the same");
+    assert_eq!(text(&all, Running), r#"{"a":2,"b":3}"#);
 }
 
 fn copies(s: &Subject) {

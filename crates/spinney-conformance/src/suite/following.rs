@@ -13,8 +13,8 @@ use spinney::formats::{self, ReadOptions};
 use spinney::layers::{Layer, LayerSpec, Stack};
 use spinney::read::{Node as _, Reached, marks};
 use spinney::{
-    Answer, Edit, Ended, Existing, OpenOptions, Path, Proposal, Result, Snapshot, Store,
-    Subscriber, SubscriberOptions, Value, Visitor,
+    Answer, Edit, Ended, Existing, OpenOptions, Path, Proposal, Receiver, Result, Snapshot, Store,
+    Subscriber, SubscriberOptions, Value,
 };
 use spinney_core::Memory;
 use spinney_core::backend::Revision;
@@ -85,8 +85,9 @@ impl Copy {
         copy.0.write(|tx| tx.set("/copies", &json("{}"))).expect("the copy begins");
         if text != "nothing" {
             let options = || ReadOptions { tagged: true, ..ReadOptions::default() };
-            let read =
-                |visitor: &mut dyn Visitor| formats::read_with(text.as_bytes(), options(), visitor);
+            let read = |visitor: &mut Receiver<'_, '_>| {
+                formats::read_with(text.as_bytes(), options(), visitor)
+            };
             copy.0
                 .write(|tx| tx.set_with(&Copy::place(), Existing::Any, read))
                 .expect("the copy imports");

@@ -1,7 +1,7 @@
 //! The change log: older states, feeds, undoing.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spinney::feed::{Bookmark, Change, Changes, Event, Gap};
 use spinney::history::{History, Retention};
@@ -25,6 +25,8 @@ pub(super) const CASES: &[Case] = &[
     ("what was changed since is not undone", not_reverted),
     ("an older state is restored", restored),
     ("history takes no more bytes than it may", bounded_bytes),
+    ("history holds no more revisions than it may", bounded_revisions),
+    ("history grows no older than it may", bounded_age),
     ("no history where none is wanted", no_history),
     ("whether a path has changed since", changed_since),
 ];
@@ -307,6 +309,47 @@ fn bounded_bytes(s: &Subject) {
     let records = s.records();
     s.check();
     assert!(s.records() * 20 > records, "{records} records with history, {} without", s.records());
+}
+
+fn bounded_revisions(s: &Subject) {
+    let store = keeping(s, Retention { revisions_max: 20, ..Retention::DEFAULT });
+    for n in 0..200 {
+        store.write(|tx| tx.set("/a", &n.into())).expect("sets");
+    }
+    store.wait_until_reclaimed();
+    let newest = s.revision();
+    // It is trimmed every 64 revisions, by whom no more than 15 are left beside.
+    assert!((20..100).contains(&logged(s)), "{} commits are kept", logged(s));
+    assert_eq!(s.store.at(newest - 20).unwrap().get("/a").unwrap(), Some(179.into()));
+    assert_eq!(s.store.at(1).map(drop).expect_err("it is forgotten").kind(), ErrorKind::NotFound);
+    let fewer = keeping(s, Retention { revisions_max: 5, ..Retention::DEFAULT });
+    fewer.write(|tx| tx.remove("/a")).expect("removes");
+    fewer.wait_until_reclaimed();
+    assert!((5..=20).contains(&logged(s)), "{} commits are kept", logged(s));
+}
+
+fn bounded_age(s: &Subject) {
+    const HOUR_MS: u64 = 60 * 60 * 1_000;
+    let begun = s.revision();
+    s.set("/a", "0");
+    let young = keeping(s, Retention { age_max_ms: Some(HOUR_MS), ..Retention::DEFAULT });
+    for n in 1..100 {
+        young.write(|tx| tx.set("/a", &n.into())).expect("sets");
+    }
+    young.wait_until_reclaimed();
+    assert_eq!(logged(s), 100, "none is an hour old");
+    let old = keeping(s, Retention { age_max_ms: Some(0), ..Retention::DEFAULT });
+    let began = Instant::now();
+    // What a later millisecond finds is too old.
+    while logged(s) >= 100 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{} commits are kept", logged(s));
+        // What it replaces is to be reclaimed, so somebody looks.
+        old.write(|tx| tx.set("/b", &large(200))).expect("sets");
+        old.write(|tx| tx.remove("/b")).expect("removes");
+        old.wait_until_reclaimed();
+    }
+    let forgotten = s.store.at(begun + 1).map(drop).expect_err("it is forgotten");
+    assert_eq!(forgotten.kind(), ErrorKind::NotFound);
 }
 
 fn no_history(s: &Subject) {

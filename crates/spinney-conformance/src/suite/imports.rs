@@ -1,7 +1,9 @@
 //! Large values in one piece: beyond the buffers, unsorted, and given up half-way.
 
 use spinney::ErrorKind::InvalidInput;
-use spinney::{Container, Error, Existing, Key, Map, Result, Scalar, Transaction, Value, Visitor};
+use spinney::{
+    Container, Error, Existing, Key, Map, Receiver, Result, Scalar, Transaction, Value, Visitor,
+};
 use spinney_core::backend::Backend;
 use spinney_core::build::Builder;
 
@@ -85,7 +87,7 @@ fn nested(s: &Subject) {
 }
 
 /// About `megabytes` of list elements; whether to fail at the end.
-fn bulk(megabytes: usize, fails: bool) -> impl Fn(&mut dyn Visitor) -> Result<()> {
+fn bulk(megabytes: usize, fails: bool) -> impl Fn(&mut Receiver<'_, '_>) -> Result<()> {
     move |visitor| {
         visitor.open(Container::List)?;
         let text = "bulk ".repeat(100);

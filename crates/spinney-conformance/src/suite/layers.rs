@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spinney::ErrorKind::{Corrupted, Denied, InvalidInput, NotFound, ReadOnly, Unsupported};
 use spinney::formats::{Fidelity, Layout, print};
-use spinney::layers::{Layer, LayerSpec, Stack};
+use spinney::layers::{CASCADE, Layer, LayerSpec, Stack, cascade};
 use spinney::query::{Query, QueryLimits};
 use spinney::read::Marks;
 use spinney::read::marks;
@@ -22,6 +22,7 @@ pub(super) const CASES: &[Case] = &[
     ("a list is whole, and is taken over when it is edited", lists),
     ("a lock cannot be overridden", locks),
     ("stacks are kept by name", kept),
+    ("Elektra's cascade", elektra),
     ("a layer of the past", past),
     ("wrong layers and marks", wrong),
     ("many members", many),
@@ -206,6 +207,41 @@ fn kept(s: &Subject) {
     }
     refused(InvalidInput, "needs a layer", s.store.set_stack("x", &[]));
     refused(InvalidInput, "no name of a stack", s.store.set_stack("", &specs));
+}
+
+fn elektra(s: &Subject) {
+    s.store.set_stack("app", &cascade(&[]).expect("layers")).expect("it can be kept");
+    let stack = s.store.stack("app").expect("a stack");
+    let names: Vec<&str> = stack.layers().iter().map(Layer::name).collect();
+    assert_eq!(names, ["spec", "proc", "dir", "user", "system", "default"]);
+    let found = || {
+        let state = state(&stack);
+        let origin = state.sources("/a/b").expect("an answer").map(|names| names.join(" "));
+        (state.get("/a/b").expect("an answer"), origin)
+    };
+    for name in CASCADE.into_iter().rev() {
+        stack.write(name, |edit| edit.set("/a/b", &name.into())).expect("it can be set");
+        stack
+            .write(name, |edit| edit.set(&format!("/a/{name}"), &true.into()))
+            .expect("it can be set");
+        assert_eq!(found(), (Some(name.into()), Some(name.to_owned())));
+    }
+    assert_eq!(state(&stack).count("/a").expect("an answer"), Some(7));
+    agrees(&state(&stack));
+    for name in CASCADE {
+        assert_eq!(found(), (Some(name.into()), Some(name.to_owned())));
+        assert!(stack.write(name, |edit| edit.reset("/a/b")).expect("it can be reset").value);
+    }
+    assert_eq!(found(), (None, None));
+    let specs = |texts: &[&str]| -> Vec<LayerSpec> {
+        texts.iter().map(|text| text.parse().expect("a layer")).collect()
+    };
+    let placed = cascade(&specs(&["user=/home/ann", "dir=json:.app.json#"])).expect("layers");
+    let shown: Vec<String> = placed.iter().map(ToString::to_string).collect();
+    assert_eq!(shown[2..4], ["dir=json:.app.json#", "user=/home/ann"]);
+    assert_eq!(shown[4], "system=/system");
+    refused(InvalidInput, "`usr` is no namespace", cascade(&specs(&["usr=/usr"])));
+    refused(InvalidInput, "the name `user`", cascade(&specs(&["user=/a", "user=/b"])));
 }
 
 fn past(s: &Subject) {

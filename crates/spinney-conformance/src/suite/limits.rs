@@ -1,7 +1,7 @@
 //! The documented limits: what is just inside works, what is just outside is refused.
 
 use spinney::ErrorKind::LimitExceeded;
-use spinney::{Container, Key, Result, Scalar, Value, Visitor};
+use spinney::{Container, Key, Receiver, Result, Scalar, Value, Visitor};
 
 use super::Case;
 use crate::subject::Subject;
@@ -47,7 +47,7 @@ fn deep_paths(s: &Subject) {
 }
 
 /// Drives `levels` nested lists with a number inside.
-fn nested(levels: usize) -> impl Fn(&mut dyn Visitor) -> Result<()> {
+fn nested(levels: usize) -> impl Fn(&mut Receiver<'_, '_>) -> Result<()> {
     move |visitor| {
         (0..levels).try_for_each(|_| visitor.open(Container::List))?;
         visitor.scalar(Scalar::Bool(true))?;

@@ -205,7 +205,6 @@ mod tests {
     use crate::transaction::{Existing, Preview, Transaction};
     use crate::value::Map;
     use crate::view::View;
-    use crate::visit::Visitor;
     use crate::{Memory, Value};
 
     /// What ours becomes, and where both have changed something.
@@ -326,8 +325,8 @@ mod tests {
             let [own, their] = [rng.bool(), rng.bool()];
             let merged = |counts, [base, ours, theirs]: [&Reached<'_>; 3], prefers| {
                 let mut transaction = Transaction::begin(&backend).unwrap();
-                let set = |visitor: &mut dyn Visitor| ours.visit(visitor);
-                transaction.set_with("/merged", Existing::Any, set).unwrap();
+                let set = transaction.set_with("/merged", Existing::Any, |to| ours.visit(to));
+                set.unwrap();
                 let mut conflicts = Vec::new();
                 let mut found = |path: &Path, change: Change<'_>| {
                     make(&mut transaction, &format!("/merged{}", &**path), change)

@@ -16,7 +16,7 @@ use crate::visit::{Container, Visitor};
 
 use super::access::Deed;
 use super::place::Child;
-use super::{Existing, Transaction, damaged, encoded_key};
+use super::{Existing, Receiver, Transaction, damaged, encoded_key};
 
 impl Transaction<'_> {
     /// Sets the node at a path. Missing maps on the way are made; `-` appends to a list.
@@ -66,7 +66,7 @@ impl Transaction<'_> {
         &mut self,
         path: &str,
         existing: Existing,
-        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+        source: impl FnOnce(&mut Receiver<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         let set = self
             .checked(path, Deed::Changes)
@@ -82,7 +82,7 @@ impl Transaction<'_> {
         &mut self,
         path: &str,
         existing: Existing,
-        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+        source: impl FnOnce(&mut Receiver<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         let Some((parent, last)) = path::split_last(path) else {
             return self.set_root(source);
@@ -113,7 +113,7 @@ impl Transaction<'_> {
         parent: usize,
         key: &EncodedKey,
         existing: Existing,
-        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+        source: impl FnOnce(&mut Receiver<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         if existing != Existing::Any {
             match (existing, self.map_child(parent, key)?) {

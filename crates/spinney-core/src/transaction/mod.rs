@@ -11,6 +11,7 @@ mod merge;
 mod patch;
 mod place;
 mod reading;
+mod receiver;
 mod review;
 mod root;
 mod route;
@@ -32,6 +33,7 @@ use crate::pending::{LOG_TRIM_LEN, Pending};
 
 use access::Deed;
 pub use commit::{Commit, Preview};
+pub use receiver::Receiver;
 pub use review::{Proposed, Review};
 use route::Bounds;
 pub use route::Route;
@@ -59,6 +61,8 @@ pub struct Transaction<'b> {
     revisions_max: u64,
     /// Members of the store's root that stay when the root is replaced.
     kept: &'static [&'static str],
+    /// Whether it was.
+    replaces_root: bool,
     /// Why only a part of a patch was applied: that must not be committed.
     broken: Option<Error>,
     /// Which trees it may touch.
@@ -114,6 +118,7 @@ impl<'b> Transaction<'b> {
             note: Note::default(),
             revisions_max: Retention::DEFAULT.revisions_max,
             kept: &[],
+            replaces_root: false,
             broken: None,
             bounds: Bounds::default(),
             permissions: None,
@@ -208,6 +213,11 @@ impl<'b> Transaction<'b> {
     /// Says which trees neither go nor come when the store's root is replaced.
     pub fn keep_trees(&mut self, names: &'static [&'static str]) {
         self.kept = names;
+    }
+
+    /// Whether an edit has replaced the store's root.
+    pub fn replaces_root(&self) -> bool {
+        self.replaces_root
     }
 
     /// After an error of several edits that belong together, nothing can be committed any more.

@@ -13,9 +13,9 @@ use crate::node::{self, Node};
 use crate::part::Part;
 use crate::path::{self};
 use crate::reclaim::Item;
-use crate::visit::{Container, Visitor};
+use crate::visit::Container;
 
-use super::{Transaction, damaged, encoded_key};
+use super::{Receiver, Transaction, damaged, encoded_key};
 
 /// What a path segment names in an opened container.
 pub(super) enum Child {
@@ -226,13 +226,13 @@ impl<'b> Transaction<'b> {
     pub(super) fn build(
         &mut self,
         tree: TreeId,
-        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+        source: impl FnOnce(&mut Receiver<'_, '_>) -> Result<()>,
     ) -> Result<Arc<[u8]>> {
         let first_id = self.pending.head(tree)?.next_id;
         let depth = self.trail.len();
-        let mut build: Build<'_, 'b> =
-            self.builder.build(&mut self.pending, tree, depth, self.scratch);
-        let built = source(&mut build).and_then(|()| build.finish());
+        let build: Build<'_, 'b> = self.builder.build(&mut self.pending, tree, depth, self.scratch);
+        let mut receiver = Receiver::of_node(build);
+        let built = source(&mut receiver).and_then(|()| receiver.finish());
         self.or_give_back(tree, first_id, built)
     }
 
@@ -336,7 +336,7 @@ impl<'b> Transaction<'b> {
         &mut self,
         parent: usize,
         position: u64,
-        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+        source: impl FnOnce(&mut Receiver<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         let tree = self.edits.nodes[parent].tree;
         let encoded = self.build(tree, source)?;

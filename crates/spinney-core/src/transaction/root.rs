@@ -11,15 +11,16 @@ use crate::key::{EncodedKey, Key};
 use crate::visit::{Container, Visitor};
 use crate::without::Without;
 
-use super::{Transaction, encoded_key};
+use super::{Receiver, Transaction, encoded_key};
 
 impl Transaction<'_> {
     /// Replaces all trees by the members of an object.
     pub(super) fn set_root(
         &mut self,
-        source: impl FnOnce(&mut dyn Visitor) -> Result<()>,
+        source: impl FnOnce(&mut Receiver<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         self.last_parent = None;
+        self.replaces_root = true;
         self.trail.clear();
         self.trail.push((0, None));
         let kept = self.kept;
@@ -31,7 +32,7 @@ impl Transaction<'_> {
             fresh: Vec::new(),
             first_ids: Vec::new(),
         };
-        let built = source(&mut Without::new(&mut members, kept));
+        let built = source(&mut Receiver::of_root(&mut Without::new(&mut members, kept)));
         let RootMembers { fresh, first_ids, .. } = members;
         if let Err(error) = built {
             for (tree, first_id) in first_ids {

@@ -20,6 +20,9 @@ const COMMITS: usize = 200;
 const REFERENCES: usize = 40_000;
 const TRIES: usize = 7;
 
+/// What a schema may add in a large document, against what it adds in a small one.
+const GROWTH_MAX: f64 = 1.5;
+
 /// Types, required members, patterns, unique names, and a reference for each item. The keyword of the
 /// links stands where [`LINK`] does.
 const SCHEMA: &str = r#"{
@@ -58,14 +61,14 @@ pub fn measure(bench: &Bench<'_>) -> Result<Found> {
         let with = store("with", Some(&SCHEMA.replace("LINK", LINK)))?;
         let without = store("without", None)?;
         let parts = leaves(&with, &without, size)?;
-        added.push((parts[0] - parts[1]).max(0.0));
+        let more = (parts[0] - parts[1]).max(0.0);
+        added.push(more);
         found.facts.push(format!(
             "{size} items: {:.1} us a commit with the schema, {:.1} us without",
             parts[0], parts[1]
         ));
         let promise = "what a schema adds to one leaf changed, process";
-        let last = added.last().copied().unwrap_or_default();
-        let claim = Claim::value(promise, "lmdb", Some(size), last, Unit::Microseconds);
+        let claim = Claim::value(promise, "lmdb", Some(size), more, Unit::Microseconds);
         found.claims.push(claim.at_most(25.0));
         if size == SIZES[1] {
             let unlinked = store("unlinked", Some(&SCHEMA.replace("LINK", "")))?;
@@ -80,6 +83,12 @@ pub fn measure(bench: &Bench<'_>) -> Result<Found> {
                 linked / free
             ));
         }
+    }
+    if let ([small, .., large], [few, .., many]) = (&*added, SIZES) {
+        let promise = format!("what it adds, against the same at N = {few}");
+        let parts = [*large, *small];
+        let growth = Claim::ratio(promise, "lmdb", Some(many), parts, Unit::Microseconds);
+        found.claims.push(growth.at_most(GROWTH_MAX));
     }
     Ok(found)
 }

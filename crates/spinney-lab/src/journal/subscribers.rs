@@ -170,7 +170,7 @@ fn change_subscribers(all: &Datastores, items: usize) -> Result<Claim> {
 }
 
 /// Sets an item by the text of its path.
-fn set_item(edit: &mut spinney::layers::LayerEdit<'_, '_>, item: usize) -> Result<()> {
+pub(super) fn set_item(edit: &mut spinney::layers::LayerEdit<'_, '_>, item: usize) -> Result<()> {
     let mut path = "/cont/lst/".to_owned();
     push_item_key(item, &mut path);
     let mut value = spinney::Map::new();

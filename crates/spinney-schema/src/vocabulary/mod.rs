@@ -22,6 +22,9 @@ pub(crate) const REFERENCE: &str = "x-spinney-reference";
 /// The keyword of members that differ.
 pub(crate) const UNIQUE: &str = "x-spinney-unique";
 
+/// What the names of all of them begin with.
+const PREFIX: &str = "x-spinney-";
+
 /// The index of a constraint in its schema.
 pub(crate) type ConstraintId = usize;
 
@@ -84,8 +87,15 @@ impl Target {
 /// Reads spinney's keywords of one schema object.
 ///
 /// # Errors
-/// `InvalidInput` when one of them is malformed.
+/// `InvalidInput` when one of them is malformed, or is none.
 pub(crate) fn read(map: &Map, location: &str) -> Result<Vec<Constraint>> {
+    for (keyword, _) in map.iter() {
+        if keyword.starts_with(PREFIX) && ![REFERENCE, UNIQUE].contains(&&*keyword) {
+            return Err(Error::invalid_input(format!(
+                "`{keyword}` is no keyword; there are `{REFERENCE}` and `{UNIQUE}`"
+            )));
+        }
+    }
     let mut constraints = Vec::new();
     let mut add = |keyword: &str, rule| {
         constraints.push(Constraint { location: format!("{location}/{keyword}"), rule });

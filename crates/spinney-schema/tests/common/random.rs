@@ -2,6 +2,7 @@
 
 use fastrand::Rng;
 use serde_json::{Map, Value as Json, json};
+use spinney_schema::Draft;
 
 const KEYS: [&str; 5] = ["a", "ab", "b", "c", "0"];
 const PATTERNS: [&str; 4] = ["^a", "b$", "^[a-c]$", "0"];
@@ -42,8 +43,29 @@ pub fn document(rng: &mut Rng, depth: u32) -> Json {
     }
 }
 
-/// A schema of 2020-12 with definitions that refer to each other.
+/// A schema of any draft with definitions that refer to each other.
 pub fn schema(rng: &mut Rng) -> Json {
+    let draft = match rng.bool() {
+        true => Draft::Draft202012,
+        false => Draft::ALL[rng.usize(..Draft::ALL.len())],
+    };
+    loop {
+        let schema = in_draft(newest_schema(rng), draft);
+        if draft != Draft::Draft201909 || is_undisputed(&schema) {
+            return schema;
+        }
+    }
+}
+
+/// Whether there is one opinion of a schema of 2019-09: there, what `contains` matches is not evaluated by that, which the
+/// oracle takes for granted.
+fn is_undisputed(schema: &Json) -> bool {
+    let text = schema.to_string();
+    !text.contains("\"unevaluatedItems\"") || !text.contains("\"contains\"")
+}
+
+/// One of 2020-12.
+fn newest_schema(rng: &mut Rng) -> Json {
     let mut definitions = Map::new();
     for name in ["d0", "d1", "d2"] {
         let mut definition = below(rng, 2, false);
@@ -132,6 +154,91 @@ fn below(rng: &mut Rng, depth: u32, goes_down: bool) -> Json {
                 add(if rng.bool() { "oneOf" } else { "anyOf" }, json!(branches));
             }
         }
+    }
+    Json::Object(members)
+}
+
+/// What a schema of 2020-12 is in another draft, as far as that has words for it. Keywords that it does not know stay, and are
+/// to be ignored.
+fn in_draft(schema: Json, draft: Draft) -> Json {
+    if draft == Draft::Draft202012 {
+        return schema;
+    }
+    let mut members = match schema {
+        Json::Bool(true) if draft == Draft::Draft4 => return json!({}),
+        Json::Bool(false) if draft == Draft::Draft4 => return json!({ "not": {} }),
+        Json::Object(members) => members,
+        other => return other,
+    };
+    if members.contains_key("$schema") {
+        members["$schema"] = json!(draft.uri());
+    }
+    for (keyword, value) in &mut members {
+        let each = |value: &mut Json| *value = in_draft(value.take(), draft);
+        match &**keyword {
+            "$defs" | "properties" | "patternProperties" | "dependentSchemas" => {
+                value.as_object_mut().expect("schemas by name").values_mut().for_each(each);
+            }
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
+                value.as_array_mut().expect("schemas").iter_mut().for_each(each);
+            }
+            "additionalProperties"
+            | "items"
+            | "contains"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "unevaluatedProperties"
+            | "unevaluatedItems" => each(value),
+            _ => {}
+        }
+    }
+    let mut rename = |from: &str, to: &str| {
+        let value = members.remove(from);
+        value.into_iter().for_each(|value| drop(members.insert(to.to_owned(), value)));
+    };
+    rename("items", "additionalItems");
+    rename("prefixItems", "items");
+    if members.get("items").is_none() {
+        let rest = members.remove("additionalItems");
+        rest.into_iter().for_each(|rest| drop(members.insert("items".to_owned(), rest)));
+    }
+    let is_dynamic = members.remove("$dynamicAnchor").is_some();
+    let refers = members.remove("$dynamicRef").is_some();
+    if draft == Draft::Draft201909 {
+        // Only a whole document can be referred to.
+        if is_dynamic && members.contains_key("$schema") {
+            members.insert("$recursiveAnchor".to_owned(), json!(true));
+        }
+        if refers {
+            members.insert("$recursiveRef".to_owned(), json!("#"));
+        }
+        return Json::Object(members);
+    }
+    if refers {
+        members.insert("$ref".to_owned(), json!("#"));
+    }
+    if let Some(Json::String(reference)) = members.get_mut("$ref") {
+        *reference = reference.replace("/$defs/", "/definitions/");
+    }
+    if let Some(definitions) = members.remove("$defs") {
+        members.insert("definitions".to_owned(), definitions);
+    }
+    let mut dependencies = Map::new();
+    for keyword in ["dependentRequired", "dependentSchemas"] {
+        if let Some(Json::Object(found)) = members.remove(keyword) {
+            dependencies.extend(found);
+        }
+    }
+    if !dependencies.is_empty() {
+        members.insert("dependencies".to_owned(), Json::Object(dependencies));
+    }
+    if draft == Draft::Draft4
+        && let Some(maximum) = members.remove("exclusiveMaximum")
+    {
+        members.insert("maximum".to_owned(), maximum);
+        members.insert("exclusiveMaximum".to_owned(), json!(true));
     }
     Json::Object(members)
 }

@@ -7,7 +7,7 @@ use spinney_core::backend::Revision;
 use spinney_core::read::Marks;
 use spinney_core::read::marks;
 use spinney_core::view::View;
-use spinney_core::{Error, ErrorKind, Result};
+use spinney_core::{Error, ErrorKind, Result, Visitor};
 
 use super::notes::{self, Changes};
 use super::{Datastore, Datastores, confirm};
@@ -301,7 +301,17 @@ impl Datastores {
 /// # Errors
 /// Those of reading and writing.
 pub(crate) fn carry_candidate(transaction: &mut Transaction<'_>, from: &Snapshot) -> Result<()> {
-    match notes::candidate(from)? {
+    carry(transaction, notes::candidate(from)?)
+}
+
+/// The same of a candidate that this transaction has brought with a whole store, as an export has it.
+pub(crate) fn carry_imported(transaction: &mut Transaction<'_>) -> Result<()> {
+    let noted = notes::candidate(transaction)?;
+    carry(transaction, noted)
+}
+
+fn carry(transaction: &mut Transaction<'_>, noted: Option<Changes>) -> Result<()> {
+    match noted {
         None => Ok(()),
         Some(_) => {
             let base = transaction.base() + 1;

@@ -136,8 +136,11 @@ impl Datastores {
         // Who locked it knew that the time runs.
         let Err(refusal) = roll_back(Passes::Locks, NOT_CONFIRMED) else { return Ok(()) };
         // What was in force before is in force again, whoever is against it by now.
-        let overruled =
-            format!("{NOT_CONFIRMED}; it was refused, and made nevertheless: {refusal}");
+        let what = match refusal.kind() {
+            ErrorKind::Io | ErrorKind::Closed | ErrorKind::Conflict => "the first try failed",
+            _ => "it was refused",
+        };
+        let overruled = format!("{NOT_CONFIRMED}; {what}, and made nevertheless: {refusal}");
         let len = overruled.floor_char_boundary(NOTE_LEN_MAX);
         roll_back(Passes::Everything, &overruled[..len]).map(drop)
     }

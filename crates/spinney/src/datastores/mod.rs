@@ -25,8 +25,8 @@ use crate::snapshot::Snapshot;
 use crate::store::{Committed, Durability, Store};
 use crate::subscribers::{Subscriber, SubscriberOptions, Subscription};
 
-pub(crate) use candidate::carry_candidate;
 pub use candidate::{CandidateCommit, CandidateState};
+pub(crate) use candidate::{carry_candidate, carry_imported};
 pub use confirm::Unconfirmed;
 pub(crate) use confirm::{Timer, first_needed};
 pub(crate) use notes::{NAME, UNCONFIRMED_NAME};

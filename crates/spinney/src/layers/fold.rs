@@ -243,10 +243,7 @@ impl Fold<'_> {
 /// Puts what a layer has at a place, without its marks.
 fn put(transaction: &mut Transaction<'_>, place: &str, node: &Reached<'_>) -> Result<()> {
     match Merged::new([(0, node.clone())])? {
-        Some(merged) => {
-            let put = |visitor: &mut dyn spinney_core::Visitor| merged.visit(visitor);
-            transaction.set_with(place, Existing::Any, put)
-        }
+        Some(merged) => transaction.set_with(place, Existing::Any, |to| merged.visit(to)),
         None => transaction.remove(place).map(drop),
     }
 }

@@ -9,7 +9,7 @@ use spinney_core::view::View;
 use spinney_core::{Error, ErrorKind, Map, Path, Result, Value, path};
 
 use super::finding::{Finding, StackId};
-use super::{Layer, Stack};
+use super::{Layer, Stack, name_taken};
 use crate::access::Right;
 use crate::network::redacted;
 use crate::snapshot::Snapshot;
@@ -18,6 +18,45 @@ use crate::store::{Committed, OpenOptions, Store};
 /// The tree that holds the stacks of a store, each under its name: a list of layers, the highest
 /// first, each with `name`, `path` and, in another store, `store`.
 pub const TREE: &str = "/.stacks";
+
+/// Elektra's namespaces, the highest first.
+pub const CASCADE: [&str; 6] = ["spec", "proc", "dir", "user", "system", "default"];
+
+/// The layers of Elektra's cascade, for [`Store::set_stack`]: each namespace is the tree of its name, but for those whose places are
+/// given.
+///
+/// # Errors
+/// `InvalidInput` for a place of what is no namespace, and for two of one.
+///
+/// # Examples
+/// ```
+/// use spinney::layers;
+///
+/// let store = spinney::open("memory:")?;
+/// store.set_stack("app", &layers::cascade(&["dir=json:.app.json#".parse()?])?)?;
+/// # Ok::<(), spinney::Error>(())
+/// ```
+pub fn cascade(places: &[LayerSpec]) -> Result<Vec<LayerSpec>> {
+    if let Some(wrong) = places.iter().find(|place| !CASCADE.contains(&&*place.name)) {
+        return Err(Error::invalid_input(format!(
+            "`{}` is no namespace of the cascade; there are {}",
+            wrong.name,
+            CASCADE.join(", ")
+        )));
+    }
+    let layer = |name: &str| {
+        let mut given = places.iter().filter(|place| place.name == name);
+        match (given.next(), given.next()) {
+            (_, Some(_)) => Err(name_taken(name)),
+            (Some(place), None) => Ok(place.clone()),
+            (None, None) => {
+                let path = Path::root().child(name);
+                Ok(LayerSpec { name: name.to_owned(), store: None, path })
+            }
+        }
+    };
+    CASCADE.into_iter().map(layer).collect()
+}
 
 /// Where a layer is, as people write it: `NAME=PATH`, or `NAME=URL#PATH` in another store.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! A [`Stack`] is read through a [`Snapshot`] like any other state, and written one layer at a time
 //! ([`Stack::write`]). What a layer says of its nodes beyond their values (deleted here, replaces,
 //! locked) is in their metadata: [`spinney_core::read::marks`]. `datastores` and Elektra's namespaces
-//! are stacks with known names.
+//! ([`cascade`]) are stacks with known names.
 
 mod filter;
 mod finding;
@@ -33,7 +33,7 @@ pub use fold::{LayerConflict, Prefer};
 pub(crate) use following::Following;
 #[cfg(feature = "schema")]
 pub(crate) use kept::finding as finding_kept;
-pub use kept::{LayerSpec, TREE};
+pub use kept::{CASCADE, LayerSpec, TREE, cascade};
 pub use provided::Provider;
 pub(crate) use provided::Source;
 pub(crate) use reading::Layers;

@@ -111,7 +111,11 @@ impl Shared {
         if let Some(seat) = seat {
             transaction.set_permissions(seat.permissions(&transaction.view_before())?);
         }
-        Ok((edit(&mut transaction)?, transaction))
+        let value = edit(&mut transaction)?;
+        if transaction.replaces_root() {
+            transaction.at_root(datastores::carry_imported)?;
+        }
+        Ok((value, transaction))
     }
 
     /// Commits what was edited in a try, and ends the try.
