@@ -94,9 +94,10 @@ impl Redis {
     fn connect(links: Arc<Links>, options: Options) -> Reply<Redis> {
         let settings = Self::check_server(&links, &options)?;
         let new_id = format!("{:016x}", fastrand::u64(..));
-        let mut told = links.open_store(FORMAT, &new_id, false)?;
-        if told.status() == b"absent" && options.may_make(|| durable(&links, &settings))? {
-            told = links.open_store(FORMAT, &new_id, true)?;
+        let may_make = options.may_make(|| durable(&links, &settings));
+        let mut told = links.open_store(FORMAT, &new_id, matches!(may_make, Ok(true)))?;
+        if told.status() == b"absent" {
+            may_make?;
         }
         let id = Self::id_told(&links, &mut told)?;
         Ok(Redis {
