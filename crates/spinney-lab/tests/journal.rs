@@ -16,13 +16,12 @@ fn options(folder: &tempfile::TempDir, rows: &[&str]) -> Options {
 fn inserts_and_commits_of_all_systems_are_checked() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut seen = Vec::new();
-    let rows = ["process", "log", "layers", "access", "subscribers", "huge"];
+    let rows = ["process", "log", "layers", "subscribers", "huge"];
     let found = run(&options(&folder, &rows), |name, found| {
         seen.push((name.to_owned(), found.claims.len()));
     });
     let found = found.expect("a run");
-    let expected =
-        [("process", 2), ("log", 4), ("layers", 5), ("access", 2), ("subscribers", 2), ("huge", 5)];
+    let expected = [("process", 2), ("log", 4), ("layers", 5), ("subscribers", 2), ("huge", 5)];
     assert_eq!(seen, expected.map(|(row, claims)| (row.to_owned(), claims)));
     assert!(found.claims.iter().all(|claim| claim.measured.is_some()));
     assert_eq!(found.facts.len(), 7);
