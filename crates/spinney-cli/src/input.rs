@@ -1,7 +1,7 @@
 //! Where values come from: the command line, a file or stdin; read as a stream, never as a whole.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use spinney::formats::{self, ReadOptions};
@@ -89,7 +89,8 @@ impl Input {
         options: ReadOptions<'_>,
         visitor: &mut (impl Visitor + ?Sized),
     ) -> Result<()> {
-        formats::read_with(opened.reader, options, visitor).map_err(|error| match self {
+        let reader = BufReader::with_capacity(formats::WINDOW_LEN, opened.reader);
+        formats::read_with(reader, options, visitor).map_err(|error| match self {
             Input::Text(text) => hint_at_quotes(text, error),
             Input::File(path) => error.at(format!("`{}`", path.display())),
             Input::Stdin => error.at("stdin"),

@@ -1,7 +1,7 @@
 //! Peak memory of importing large files, each in a child process whose high-water mark is its own.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -27,7 +27,11 @@ pub(crate) fn import(url: &str, file: &Path) -> Result<String> {
     store.write(|transaction| {
         let input = File::open(file).map_err(|error| io(error, file))?;
         transaction.set_with("/running", Existing::Any, |visitor| {
-            formats::read(input, Dialect::Json, visitor)
+            formats::read(
+                BufReader::with_capacity(formats::WINDOW_LEN, input),
+                Dialect::Json,
+                visitor,
+            )
         })
     })?;
     let peak = process::peak_rss_bytes();

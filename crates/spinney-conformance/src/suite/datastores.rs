@@ -428,6 +428,8 @@ fn imported(s: &Subject) {
     assert_eq!(all.conflicts().expect("an answer"), []);
     commit(&all).expect("nobody has changed the same");
     assert_eq!(text(&all, Running), r#"{"a":2,"b":3}"#);
+    let wrong = json(r#"{".datastores": {"candidate": 7}}"#);
+    refused(InvalidInput, "`/.datastores` has no `base`", s.store.write(|tx| tx.set("", &wrong)));
 }
 
 fn copies(s: &Subject) {

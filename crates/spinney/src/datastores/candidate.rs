@@ -306,7 +306,11 @@ pub(crate) fn carry_candidate(transaction: &mut Transaction<'_>, from: &Snapshot
 
 /// The same of a candidate that this transaction has brought with a whole store, as an export has it.
 pub(crate) fn carry_imported(transaction: &mut Transaction<'_>) -> Result<()> {
-    let noted = notes::candidate(transaction)?;
+    let noted = notes::candidate(transaction).map_err(|error| match error.kind() {
+        // It is what somebody has written, and not yet stored.
+        ErrorKind::Corrupted => Error::invalid_input(error.to_string()),
+        _ => error,
+    })?;
     carry(transaction, noted)
 }
 

@@ -1,6 +1,6 @@
 //! What JSON5 adds to JSON (spec.json5.org, version 1.0.0), asked for where JSON ends.
 
-use std::io::Read;
+use std::io::BufRead;
 
 use spinney_core::limits::{KEY_LEN_MAX, NUMBER_LEN_MAX};
 use spinney_core::{Container, Key, Num, Result, Scalar, Visitor};
@@ -9,7 +9,7 @@ use super::Dialect;
 use super::reader::{Next, Reader};
 use super::unescape::escape;
 
-impl<R: Read> Reader<'_, R> {
+impl<R: BufRead> Reader<'_, R> {
     /// Skips a comment or one character of white space that JSON does not have.
     pub(super) fn comment_or_space(&mut self, mut at: usize) -> Result<Option<usize>> {
         if self.dialect == Dialect::Json {

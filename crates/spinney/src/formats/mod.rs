@@ -25,7 +25,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::io::Read;
+use std::io::BufRead;
 
 use spinney_core::value::ValueBuilder;
 use spinney_core::{Result, Value, Visitor};
@@ -33,6 +33,7 @@ use spinney_core::{Result, Value, Visitor};
 #[cfg(feature = "json")]
 pub(crate) use base64::decode as decode_base64;
 pub use tagged::Untag;
+pub use window::WINDOW_LEN;
 pub use writer::{Fidelity, JsonWriter, Layout, print};
 
 /// Which grammar a text follows.
@@ -71,7 +72,8 @@ pub struct ReadOptions<'a> {
     pub progress: Option<&'a mut dyn FnMut(u64)>,
 }
 
-/// Reads exactly one value; a byte order mark before it is skipped.
+/// Reads exactly one value; a byte order mark before it is skipped. A slice is read where it lies; for a file take
+/// a `BufReader` of [`WINDOW_LEN`] bytes.
 ///
 /// # Errors
 /// `InvalidInput` with `line L, column C: expected X, found Y` (columns count characters from 1);
@@ -81,7 +83,7 @@ pub struct ReadOptions<'a> {
 /// # Complexity
 /// O(n) time for n bytes; memory for the window, the longest token and 512 levels.
 pub fn read(
-    input: impl Read,
+    input: impl BufRead,
     dialect: Dialect,
     visitor: &mut (impl Visitor + ?Sized),
 ) -> Result<()> {
@@ -92,7 +94,7 @@ pub fn read(
 ///
 /// # Errors
 /// As [`read`]; also `InvalidInput` when a value goes on after its line.
-pub fn read_lines(input: impl Read, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
+pub fn read_lines(input: impl BufRead, visitor: &mut (impl Visitor + ?Sized)) -> Result<()> {
     read_with(input, ReadOptions { framing: Framing::Lines, ..ReadOptions::default() }, visitor)
 }
 
@@ -101,11 +103,11 @@ pub fn read_lines(input: impl Read, visitor: &mut (impl Visitor + ?Sized)) -> Re
 /// # Errors
 /// As [`read`] and [`read_lines`]; also `InvalidInput` for a malformed tagged form.
 pub fn read_with(
-    input: impl Read,
+    input: impl BufRead,
     options: ReadOptions<'_>,
     visitor: &mut (impl Visitor + ?Sized),
 ) -> Result<()> {
-    read_windowed(input, options, window::WINDOW_LEN, visitor)
+    read_windowed(input, options, WINDOW_LEN, visitor)
 }
 
 /// Parses a JSON text.
@@ -124,13 +126,13 @@ pub fn read_with(
 /// ```
 pub fn parse(text: &str) -> Result<Value> {
     let mut builder = ValueBuilder::default();
-    let window_len = text.len().min(window::WINDOW_LEN);
+    let window_len = text.len().min(WINDOW_LEN);
     read_windowed(text.as_bytes(), ReadOptions::default(), window_len, &mut builder)?;
     Ok(builder.finish().expect("the reader gives exactly one value"))
 }
 
 fn read_windowed(
-    input: impl Read,
+    input: impl BufRead,
     options: ReadOptions<'_>,
     window_len: usize,
     visitor: &mut (impl Visitor + ?Sized),

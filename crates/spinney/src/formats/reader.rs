@@ -4,7 +4,7 @@
 //! (see [`super::json5`]), so strict reading pays nothing for it. Places are offsets into the
 //! window; a token is reported from its start, which stays in the window until it is done.
 
-use std::io::Read;
+use std::io::BufRead;
 
 use spinney_core::limits::{DEPTH_MAX, KEY_LEN_MAX, NUMBER_LEN_MAX, VALUE_LEN_MAX};
 use spinney_core::number::NumError;
@@ -35,7 +35,7 @@ pub(super) enum Next {
     After(usize),
 }
 
-impl<'a, R: Read> Reader<'a, R> {
+impl<'a, R: BufRead> Reader<'a, R> {
     pub(super) fn new(source: R, options: ReadOptions<'a>, window_len: usize) -> Self {
         Reader {
             window: Window::new(source, window_len, options.progress),

@@ -3,12 +3,12 @@
 //! It knows lines and characters, nothing of JSON.
 
 use std::fmt;
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, ErrorKind};
 
 use spinney_core::{Error, ErrorKind as Kind, Result};
 
-/// Bytes that are read at once.
-pub(super) const WINDOW_LEN: usize = 256 * 1024;
+/// Bytes of input that are looked at at once; what buffers an input best holds as many.
+pub const WINDOW_LEN: usize = 256 * 1024;
 
 /// Follows the input, so that eight bytes can be loaded at any place and every scan stops.
 const PADDING: &str = "\0\0\0\0\0\0\0\0";
@@ -18,9 +18,10 @@ const PADDING: &str = "\0\0\0\0\0\0\0\0";
 /// Places are byte offsets into [`Window::text`]; [`Window::fill`] moves them.
 pub(super) struct Window<'a, R> {
     source: R,
-    /// What was read but is not in `text` yet: at most the start of one character.
-    raw: Vec<u8>,
-    raw_len: usize,
+    /// Bytes that are taken from the source at once, at most.
+    window_len: usize,
+    /// What was read but is not in `text`: the start of a character, or what comes from one on that is broken.
+    begun: Vec<u8>,
     text: String,
     progress: Option<&'a mut dyn FnMut(u64)>,
     read_len: u64,
@@ -70,7 +71,7 @@ fn chars(text: &str) -> u64 {
     }
 }
 
-impl<'a, R: Read> Window<'a, R> {
+impl<'a, R: BufRead> Window<'a, R> {
     pub(super) fn new(
         source: R,
         window_len: usize,
@@ -82,8 +83,8 @@ impl<'a, R: Read> Window<'a, R> {
         text.push_str(PADDING);
         Window {
             source,
-            raw: vec![0; window_len],
-            raw_len: 0,
+            window_len,
+            begun: Vec::new(),
             text,
             progress,
             read_len: 0,
@@ -130,49 +131,39 @@ impl<'a, R: Read> Window<'a, R> {
             if matches!(self.state, State::Ended | State::Invalid(_)) {
                 return Ok(false);
             }
-            let len = match self.source.read(&mut self.raw[self.raw_len..]) {
-                Ok(len) => len,
+            let bytes = match self.source.fill_buf() {
+                Ok(bytes) => &bytes[..bytes.len().min(self.window_len)],
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(Error::io("the input cannot be read").with_source(error)),
             };
-            if len == 0 {
-                self.state = match self.raw_len {
-                    0 => State::Ended,
-                    _ => State::Invalid(self.raw[0]),
-                };
-                continue;
-            }
+            let len = match (bytes, self.begun.is_empty()) {
+                ([], is_whole) => {
+                    self.state =
+                        if is_whole { State::Ended } else { State::Invalid(self.begun[0]) };
+                    continue;
+                }
+                (bytes, true) => {
+                    let len = bytes.len();
+                    let rest = &bytes[decode(bytes, &mut self.state, &mut self.text)..];
+                    self.begun.extend_from_slice(rest);
+                    len
+                }
+                // A byte more of the character that is begun.
+                (bytes, false) => {
+                    self.begun.push(bytes[0]);
+                    if decode(&self.begun, &mut self.state, &mut self.text) > 0 {
+                        self.begun.clear();
+                    }
+                    1
+                }
+            };
+            self.source.consume(len);
             self.read_len += len as u64;
             if let Some(progress) = &mut self.progress {
                 progress(self.read_len);
             }
-            self.decode(self.raw_len + len);
         }
         Ok(true)
-    }
-
-    /// Moves the whole characters among the first `len` raw bytes to the text.
-    fn decode(&mut self, len: usize) {
-        let (valid, broken) = match simdutf8::compat::from_utf8(&self.raw[..len]) {
-            Ok(text) => (text, None),
-            Err(error) => {
-                let valid = &self.raw[..error.valid_up_to()];
-                let valid = std::str::from_utf8(valid).expect("checked up to here");
-                (valid, error.error_len())
-            }
-        };
-        let used = valid.len();
-        let mut fresh = valid;
-        if self.state == State::Start && used > 0 {
-            self.state = State::Open;
-            fresh = valid.strip_prefix('\u{feff}').unwrap_or(valid);
-        }
-        self.text.push_str(fresh);
-        if broken.is_some() {
-            self.state = State::Invalid(self.raw[used]);
-        }
-        self.raw.copy_within(used..len, 0);
-        self.raw_len = len - used;
     }
 
     /// Where the input stands that `at` points to.
@@ -215,4 +206,26 @@ impl<'a, R: Read> Window<'a, R> {
             _ => error.at(self.position(at)),
         }
     }
+}
+
+/// Adds the whole characters that bytes begin with to the text; returns how many bytes they have.
+fn decode(bytes: &[u8], state: &mut State, text: &mut String) -> usize {
+    let (valid, broken) = match simdutf8::compat::from_utf8(bytes) {
+        Ok(valid) => (valid, None),
+        Err(error) => {
+            let valid = &bytes[..error.valid_up_to()];
+            let valid = std::str::from_utf8(valid).expect("checked up to here");
+            (valid, error.error_len().map(|_| bytes[valid.len()]))
+        }
+    };
+    let mut fresh = valid;
+    if *state == State::Start && !valid.is_empty() {
+        *state = State::Open;
+        fresh = valid.strip_prefix('\u{feff}').unwrap_or(valid);
+    }
+    text.push_str(fresh);
+    if let Some(byte) = broken {
+        *state = State::Invalid(byte);
+    }
+    valid.len()
 }

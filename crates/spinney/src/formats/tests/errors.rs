@@ -1,5 +1,7 @@
 //! What is refused, with which words and where.
 
+use std::io::BufReader;
+
 use spinney_core::{ErrorKind, Result};
 
 use super::{Dialect, Events, JSON, Trickle, refusal};
@@ -175,7 +177,7 @@ fn errors_of_the_source_and_the_visitor_come_through() {
             Err(std::io::Error::other("the cable is out"))
         }
     }
-    let error = crate::formats::read(Broken, Dialect::Json, &mut Events::default());
+    let error = crate::formats::read(BufReader::new(Broken), Dialect::Json, &mut Events::default());
     let error = error.expect_err("nothing can be read");
     assert_eq!(error.kind(), ErrorKind::Io);
     assert!(std::error::Error::source(&error).is_some());
@@ -188,7 +190,8 @@ fn progress_tells_the_bytes_read() -> Result<()> {
     let mut progress = |len| seen.push(len);
     let options =
         crate::formats::ReadOptions { progress: Some(&mut progress), ..Default::default() };
-    crate::formats::read_with(Trickle(text.as_bytes(), 100), options, &mut Events::default())?;
+    let trickle = BufReader::new(Trickle(text.as_bytes(), 100));
+    crate::formats::read_with(trickle, options, &mut Events::default())?;
     assert!(seen.is_sorted() && seen[0] == 100, "{seen:?}");
     assert_eq!(seen.last(), Some(&(text.len() as u64)));
     Ok(())

@@ -1,5 +1,7 @@
 //! The grammar of RFC 8259.
 
+use std::io::BufReader;
+
 use spinney_core::limits::{KEY_LEN_MAX, NUMBER_LEN_MAX};
 use spinney_core::{Container, ErrorKind};
 
@@ -111,7 +113,7 @@ fn depth_has_a_limit_that_is_met_at_once() {
         }
     }
     let mut visitor = super::Events::default();
-    let error = crate::formats::read(Endless(0), Default::default(), &mut visitor);
+    let error = crate::formats::read(BufReader::new(Endless(0)), Default::default(), &mut visitor);
     assert_eq!(error.expect_err("too deep").kind(), ErrorKind::LimitExceeded);
     assert_eq!(visitor.0.len(), 512);
 

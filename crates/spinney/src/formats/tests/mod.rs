@@ -10,7 +10,7 @@ mod printing;
 mod random;
 mod tagged;
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 
 use spinney_core::{Container, Error, Key, Num, Number, Result, Scalar, Visitor};
 
@@ -120,7 +120,7 @@ fn once(text: &[u8], how: How, step: usize, window_len: usize) -> Result<Vec<Eve
     let How { dialect, framing, tagged } = how;
     let mut events = Events::default();
     let options = ReadOptions { dialect, framing, tagged, progress: None };
-    read_windowed(Trickle(text, step), options, window_len, &mut events)?;
+    read_windowed(BufReader::new(Trickle(text, step)), options, window_len, &mut events)?;
     Ok(events.0)
 }
 
