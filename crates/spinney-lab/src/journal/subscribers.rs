@@ -120,7 +120,7 @@ fn one_leaf(all: &Datastores, items: usize, facts: &mut Vec<String>) -> Result<C
             let subscribers = subscribe(all, count)?;
             for commit in 0..COMMITS {
                 let path = stores::leaf_path(random.usize(..items));
-                let value = format!("{block} {commit}").into();
+                let value = format!("{block} {count} {commit}").into();
                 let begin = Instant::now();
                 all.edit(Datastore::Running, |edit| edit.set(&path["/running".len()..], &value))?;
                 times.push(begin.elapsed().as_secs_f64() * 1e6);
