@@ -1,6 +1,8 @@
 //! Operational state that connections push: each a layer of its own over `running`, which is gone when
 //! its owner is.
 
+use std::ops::{Bound, RangeBounds};
+
 use spinney_core::read::{Children, Node, Reached, Stored};
 use spinney_core::view::View;
 use spinney_core::{Error, Map, Path, Result, Value, path};
@@ -68,7 +70,7 @@ impl Datastores {
         let owner = self.store.owner()?;
         let holding = owner.holding();
         let order = self.write(|transaction| {
-            let (living, dead) = self.pushed(&self.state_of(transaction)?)?;
+            let (living, dead) = self.pushed(&self.state_of(transaction)?, ..)?;
             forget(transaction, &dead)?;
             if let Some(taken) =
                 living.iter().find(|entry| Some(entry.order) == order || entry.name == name)
@@ -91,10 +93,14 @@ impl Datastores {
         Ok(Pushed { datastores, name: name.to_owned(), order, holding })
     }
 
-    /// What is pushed, in ascending order: by owners who live, and by those who do not.
-    fn pushed(&self, state: &Snapshot) -> Result<(Vec<Entry>, Vec<Entry>)> {
+    /// What is pushed up to an order, in ascending order: by owners who live, and by those who do not.
+    fn pushed(
+        &self,
+        state: &Snapshot,
+        orders: impl RangeBounds<u64>,
+    ) -> Result<(Vec<Entry>, Vec<Entry>)> {
         let (mut living, mut dead) = (Vec::new(), Vec::new());
-        for entry in entries(&state.view())? {
+        for entry in entries(&state.view(), orders)? {
             let owners = self.store.owners();
             match owners.is_own(entry.owner.id) || owners.is_alive(&entry.owner, &state.view())? {
                 true => living.push(entry),
@@ -104,11 +110,15 @@ impl Datastores {
         Ok((living, dead))
     }
 
-    /// `operational`, as far as it is below an order.
-    fn operational_below(&self, state: &Snapshot, order: u64) -> Result<Vec<Layer>> {
-        let (living, _) = self.pushed(state)?;
-        let below = living.iter().rev().filter(|entry| entry.order < order);
-        let mut layers: Vec<Layer> = below.map(|entry| entry.layer(self)).collect::<Result<_>>()?;
+    /// `operational`, with what is pushed up to an order.
+    fn operational_to(
+        &self,
+        state: &Snapshot,
+        orders: impl RangeBounds<u64>,
+    ) -> Result<Vec<Layer>> {
+        let (living, _) = self.pushed(state, orders)?;
+        let layers = living.iter().rev().map(|entry| entry.layer(self));
+        let mut layers: Vec<Layer> = layers.collect::<Result<_>>()?;
         layers.push(self.layer(Datastore::Operational)?);
         layers.push(self.layer(Datastore::Running)?);
         Ok(layers)
@@ -117,8 +127,11 @@ impl Datastores {
     pub(super) fn operational_stack(&self) -> Result<Stack> {
         let state = self.store.read()?;
         // Who pushes is told to whom something of it is shown.
-        let end = if state.may_show(&Datastore::Operational.path())? { u64::MAX } else { 0 };
-        let stack = Stack::new(self.operational_below(&state, end)?)?;
+        let end = match state.may_show(&Datastore::Operational.path())? {
+            true => Bound::Unbounded,
+            false => Bound::Excluded(0),
+        };
+        let stack = Stack::new(self.operational_to(&state, (Bound::Unbounded, end))?)?;
         // What is made on demand is not known in part.
         let provided = match self.store.permits(&Datastore::Operational.path(), Right::Read)? {
             true => self.store.providers().layers(),
@@ -129,8 +142,8 @@ impl Datastores {
     }
 }
 
-/// What is pushed, in ascending order.
-fn entries(view: &View<'_>) -> Result<Vec<Entry>> {
+/// What is pushed up to an order, in ascending order.
+fn entries(view: &View<'_>, orders: impl RangeBounds<u64>) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let Some(slot) = view.resolve(PUSHED_TREE)? else { return Ok(entries) };
     let pushed = Stored::new(*view, slot)?;
@@ -139,6 +152,10 @@ fn entries(view: &View<'_>) -> Result<Vec<Entry>> {
     let mut buffer = Vec::new();
     while children.next(&mut child)? {
         let key = children.key(&mut buffer)?.map(|key| key.to_string()).unwrap_or_default();
+        let order = key.parse().ok();
+        if order.is_some_and(|order| !orders.contains(&order)) {
+            continue;
+        }
         // Not all of it: `data` may be large.
         let part = |name: &str| -> Result<Option<Value>> {
             let found = child.clone().descend(name)?.found();
@@ -147,7 +164,7 @@ fn entries(view: &View<'_>) -> Result<Vec<Entry>> {
         let (name, owner) = (part("/name")?, part("/owner")?);
         let entry = || {
             Some(Entry {
-                order: key.parse().ok()?,
+                order: order?,
                 name: name.as_ref()?.as_str()?.to_owned(),
                 owner: Record::of_value(owner.as_ref()?)?,
             })
@@ -168,7 +185,7 @@ pub(crate) fn finding_operational() -> Finding {
 
 /// The layers of `operational` in a state, what the dead have pushed included: whoever removes that commits it.
 fn operational_layers(view: &View<'_>) -> Result<Vec<(String, Path)>> {
-    let pushed = entries(view)?;
+    let pushed = entries(view, ..)?;
     let pushed = pushed.iter().rev();
     let layers = pushed.map(|entry| (entry.name.clone(), Entry::place(entry.order).child(DATA)));
     let own = [Datastore::Operational, Datastore::Running];
@@ -203,7 +220,7 @@ impl Pushed {
         self.datastores.write(|transaction| {
             let state = self.datastores.state_of(transaction)?;
             let mut layers = vec![own.layer(&self.datastores)?];
-            layers.extend(self.datastores.operational_below(&state, self.order)?);
+            layers.extend(self.datastores.operational_to(&state, ..self.order)?);
             edit(&mut Stack::new(layers)?.edit(&self.name, transaction)?)
         })
     }
