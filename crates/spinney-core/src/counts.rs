@@ -15,8 +15,9 @@ use crate::rank::{self, Rank};
 use crate::record::{SEAL_LEN, damaged, seal, unseal};
 use crate::varint;
 
-/// Entries of a count node; a fuller one splits in two. Who changes a list reads and writes one of each level.
-pub const NODE_ENTRIES_MAX: usize = 64;
+/// Entries of a count node; a fuller one splits in two. Who changes a list reads and writes one of each level: fewer
+/// would cost less there, and on servers, whose pages are larger, a request more for a page of a large list.
+pub const NODE_ENTRIES_MAX: usize = 128;
 
 #[derive(Clone, Debug, Default)]
 struct CountNode {

@@ -72,7 +72,7 @@ impl ServerOptions {
     ///
     /// # Errors
     /// That of `durable`.
-    pub(crate) fn may_make<E>(
+    pub fn may_make<E>(
         &self,
         durable: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<bool, E> {
