@@ -444,14 +444,15 @@ pub fn keep(
     let (mut weighed, mut weighed_len) = (Vec::new(), 0);
     for tree in check::trees(&*snapshot)? {
         for item in reclaim::held(&*snapshot, tree)? {
-            let weight = match item.weight {
-                Some(weight) => weight,
-                None => reclaim::weigh(&*snapshot, &item)?,
-            };
-            *held.entry(item.removed).or_default() += weight;
-            if item.weight.is_none() {
-                weighed_len += weight;
-                weighed.push(reclaim::Item { weight: Some(weight), ..item });
+            let of_revision = held.entry(item.removed).or_default();
+            match item.weight {
+                Some(weight) => *of_revision += weight,
+                None => {
+                    let weight = reclaim::weigh(&*snapshot, &item)?;
+                    *of_revision += weight;
+                    weighed_len += weight;
+                    weighed.push(reclaim::Item { weight: Some(weight), ..item });
+                }
             }
         }
     }

@@ -61,15 +61,14 @@ impl Cluster {
     pub fn connect(&self, name: &str, create: bool) -> Result<Option<Redis>> {
         // A tree that exists needs no catalogue, whose master may be down.
         let found = self.try_connect(name, false)?;
-        if found.is_some() || !create || self.options.read_only {
+        // A name is not listed where its tree may not be made.
+        let links = self.links_to(name);
+        let durable = || {
+            ask_plainly(self.options.network.patience, || durable(&links, &Settings::read(&links)?))
+        };
+        let options = Options { create, ..self.options };
+        if found.is_some() || !options.may_make(durable)? {
             return Ok(found);
-        }
-        // Nor is a name listed where its tree is not made.
-        if self.options.durable {
-            let links = self.links_to(name);
-            ask_plainly(self.options.network.patience, || {
-                durable(&links, &Settings::read(&links)?)
-            })?;
         }
         self.list(name)?;
         self.try_connect(name, true)
